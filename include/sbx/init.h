@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Session init, pid 1 of each session, seen from sandboxd: a SOCK_SEQPACKET control socket with
+ * fixed-size messages. Init starts commands, reaps, and forwards signals; when the control socket
+ * closes or init is killed, the kernel ends everything in the session. It runs with the session's
+ * own rights: sandboxd believes nothing from it but what is checked here.
+ */
+#ifndef SBX_INIT_H
+#define SBX_INIT_H
+
+#include <sys/types.h>
+
+#include "sbx/err.h"
+
+#define SBX_INIT_COMMANDS_MAX 1024 /* running in one session at once */
+/* A command text that fits one argument goes to "bash -c"; a longer one is run from the memfd. */
+#define SBX_INIT_ARG_MAX (128u * 1024 - 1)
+#define SBX_COMMAND_TEXT_MAX (8u << 20)
+
+enum sbx_init_op {
+	SBX_INIT_START = 1,  /* sandboxd → init, with the sealed memfd of the command text */
+	SBX_INIT_STARTED,    /* init → sandboxd, with the terminal's master */
+	SBX_INIT_EXITED,     /* init → sandboxd: the shell was reaped */
+	SBX_INIT_SIGNAL,     /* sandboxd → init: to one command's tree, or all (command 0) */
+	SBX_INIT_READY,      /* init → sandboxd: set up, or code < 0 and why */
+};
+
+struct sbx_init_message {
+	uint32_t op;
+	uint32_t command; /* sandboxd's number for the command, > 0 */
+	int32_t code;     /* STARTED, READY: 0 or -errno; EXITED: wait(2) status; SIGNAL: number */
+	uint32_t pid;     /* STARTED: in the session's pid namespace */
+	uint16_t rows, columns;
+	uint32_t text_size; /* START */
+	char detail[232];   /* READY, STARTED with code < 0: which step, NUL-terminated */
+};
+
+/* Messages with at most one descriptor (-EBADF: none). read: 1 a message, 0 the session ended,
+ * -EAGAIN, -EPROTO for one that is not well-formed. */
+int sbx_init_send(int control_fd, const struct sbx_init_message *message, int fd);
+int sbx_init_read(int control_fd, struct sbx_init_message *ret, int *ret_fd);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A sandbox on disk: identity, layers, head.log. sandboxd is the only writer (a held flock).
+ * Byte formats: docs/store-format.md.
+ */
+#ifndef SBX_STORE_H
+#define SBX_STORE_H
+
+#include "sbx/json.h"
+#include "sbx/view.h"
+
+#define SBX_STATE_DIR_ENV     "SBX_STATE_DIR"
+#define SBX_STATE_DIR_DEFAULT "/var/lib/sbx"
+#define SBX_LAYER_LINES       "lines"
+#define SBX_LAYER_TREE        "tree"
+#define SBX_LAYER_JSON        "layer.json"
+
+/* $SBX_STATE_DIR, else /var/lib/sbx for root, else $XDG_STATE_HOME/sbx (or ~/.local/state/sbx). */
+int sbx_state_root(struct sbx_buf *ret_path);
+
+/* sandbox.json: written once by create. */
+struct sbx_sandbox {
+	char id[SBX_ID_SIZE];
+	uid_t owner_uid;       /* may use the sandbox, besides root */
+	uid_t id_base;         /* private host range of 65536 ids */
+	char *root_at;         /* "/workspace" */
+	char *rootfs;          /* "host" or an absolute path */
+	char *network;         /* "none", "host", "bridge" */
+	char *seccomp_profile; /* absolute path, or NULL: the default */
+	char *source;          /* the imported directory, for people */
+	uid_t source_uid;      /* owner of the imported directory: became in-session root */
+	gid_t source_gid;
+	uint64_t memory_max;   /* bytes, 0: no limit; per session */
+	uint64_t pids_max;
+	uint64_t cpu_max;      /* hundredths of a core; 0: no limit */
+	uint64_t created_ns;   /* CLOCK_REALTIME */
+};
+void sbx_sandbox_done(struct sbx_sandbox *sandbox);
+/* sandbox_fd: <state>/<id>. */
+int sbx_sandbox_load(int sandbox_fd, struct sbx_sandbox *ret, struct sbx_err *err);
+void sbx_sandbox_to_json(const struct sbx_sandbox *sandbox, struct json_object *ret_object);
+
+/*
+ * Makes <state>/<id> complete: directories, id range (no other sandbox under this state root has
+ * it), base layer imported from source_fd, head.log with version 1; all durable; visible under its
+ * id only when complete (built under a temporary name, then renamed). -EEXIST when the id is taken. progress may be
+ * NULL; called now and then with entries done so far.
+ */
+typedef void (*sbx_progress_fn)(void *data, uint64_t n_entries, uint64_t n_bytes);
+int sbx_sandbox_create(const char *state_root, struct sbx_sandbox *sandbox, int source_fd,
+	sbx_progress_fn progress, void *data, struct json_object *ret_report, struct sbx_err *err);
+
+/* head.log */
+struct sbx_head {
+	uint64_t version; /* 1: the base layer alone */
+	struct sbx_stack stack;
+};
+void sbx_head_done(struct sbx_head *head);
+
+struct sbx_head_log;
+/* Opens and replays <store>/head.log. A torn last record (never acknowledged) is cut off; any
+ * other damage is -EBADMSG naming record and offset. writable: false never changes the file. */
+int sbx_head_log_open(
+	int store_fd, bool writable, struct sbx_head_log **ret, struct sbx_err *err);
+void sbx_head_log_free(struct sbx_head_log *log);
+const struct sbx_head *sbx_head_log_head(const struct sbx_head_log *log);
+int sbx_head_log_fd(const struct sbx_head_log *log);
+/* The stack at an older version: -ENOENT when it never was or has been compacted away. */
+int sbx_head_log_at(const struct sbx_head_log *log, uint64_t version, struct sbx_head *ret);
+/*
+ * The three steps of a commit, apart so that only the middle one blocks (a worker's job):
+ * format appends the record's bytes to a batch; write appends the batch and fdatasyncs; apply
+ * makes it the head in memory. A failed write truncates the file back and reports.
+ */
+struct sbx_head_change {
+	const char *add_layer;           /* on top, or in the place of removed ones; NULL: none */
+	const struct sbx_stack *remove;  /* squash: a contiguous run that add_layer replaces */
+};
+int sbx_head_log_format(const struct sbx_head_log *log, uint64_t version,
+	const struct sbx_head_change *change, struct sbx_buf *batch);
+int sbx_head_log_write(int fd, const void *batch, size_t size, struct sbx_err *err);
+int sbx_head_log_apply(struct sbx_head_log *log, uint64_t version,
+	const struct sbx_head_change *change, size_t record_size);
+/* Rewrites the log as one snapshot record when it is long (tmp + fsync + rename + dir fsync). */
+int sbx_head_log_compact(struct sbx_head_log *log, int store_fd, struct sbx_err *err);
+
+/* layer.json */
+struct sbx_layer_info {
+	char id[SBX_ID_SIZE];
+	uint64_t parent_version;
+	uint64_t created_ns;
+	char *owner;   /* "workspace_session:<id>", "operation:<id>", "original" */
+	char *command; /* what made it; NULL: not a command */
+	uint64_t added, modified, deleted, merged, ignored;
+	uint64_t n_entries, n_bytes; /* of the tree */
+	char tree_digest[65];        /* sbx_layer_digest(), hex */
+};
+void sbx_layer_info_done(struct sbx_layer_info *info);
+int sbx_layer_info_load(int layer_fd, struct sbx_layer_info *ret, struct sbx_err *err);
+/* Writes layer.json with its checksum (not synced by itself). */
+int sbx_layer_info_save(int layer_fd, const struct sbx_layer_info *info, struct sbx_err *err);
+void sbx_layer_info_to_json(const struct sbx_layer_info *info, struct json_object *ret_object);
+/* Digest over names, kinds, modes, ids, times, xattrs, targets and contents of a tree, in a fixed
+ * order; counts entries and bytes. */
+int sbx_layer_digest(int tree_fd, char ret_hex[static 65], uint64_t *ret_entries,
+	uint64_t *ret_bytes, struct sbx_err *err);
+
+/* Removes what no head, session or reject references: half-made layers, trash. Run at start, with
+ * the lock held and no session alive. keep: layer ids that pins of surviving sessions need. */
+int sbx_store_sweep(int store_fd, const struct sbx_head_log *log, const struct sbx_stack *keep,
+	uint64_t *ret_n_removed, struct sbx_err *err);
+
+#endif
