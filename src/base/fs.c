@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "sbx/fs.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sbx/id.h"
+#include "sbx/sys.h"
+
+int sbx_fs_open_beneath(
+	int root_fd, const char *path, int flags, mode_t mode, enum sbx_fs_open_flags how_flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
+		.mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int r;
+
+	/* openat2 refuses flags that O_PATH ignores */
+	if (!(flags & O_PATH))
+		how.flags |= O_NONBLOCK | O_NOCTTY;
+	if (!(how_flags & SBX_FS_CROSS))
+		how.resolve |= RESOLVE_NO_XDEV;
+	do {
+		/* EAGAIN: a rename raced with the walk and the kernel could not prove that we
+		 * stayed beneath (openat2(2)); another walk can */
+		r = sbx_sys_openat2(root_fd, *path ? path : ".", &how);
+	} while (r == -EINTR || r == -EAGAIN);
+	return r;
+}
+
+int sbx_fs_read_fd(int fd, size_t max, struct sbx_buf *ret)
+{
+	struct stat st;
+	size_t room;
+	ssize_t n;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size > 0 && (uint64_t)st.st_size > max)
+		return -EFBIG;
+	room = (size_t)st.st_size + 1; /* one more, to see the end without a second read */
+	for (;;) {
+		r = sbx_buf_reserve(ret, room);
+		if (r < 0)
+			return r;
+		n = pread(fd, ret->data + ret->size, ret->capacity - ret->size - 1,
+			(off_t)ret->size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		ret->size += (size_t)n;
+		ret->data[ret->size] = '\0';
+		if (n == 0)
+			return 0;
+		if (ret->size > max)
+			return -EFBIG;
+		room = ret->capacity - ret->size > 1 ? 0 : 4096;
+	}
+}
+
+int sbx_fs_read_at(int dir_fd, const char *name, size_t max, struct sbx_buf *ret)
+{
+	SBX_CLOSE int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return -errno;
+	return sbx_fs_read_fd(fd, max, ret);
+}
+
+int sbx_fs_write_all(int fd, const void *data, size_t size)
+{
+	const char *p = data;
+
+	while (size > 0) {
+		ssize_t n = write(fd, p, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_temporary(
+	int dir_fd, const char *name, mode_t mode, const void *data, size_t size, bool durable)
+{
+	SBX_CLOSE int fd =
+		openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (fchmod(fd, mode) < 0) /* whatever the umask is */
+		return -errno;
+	r = sbx_fs_write_all(fd, data, size);
+	if (r < 0)
+		return r;
+	if (durable && fsync(fd) < 0)
+		return -errno;
+	return 0;
+}
+
+int sbx_fs_write_at(int dir_fd, const char *name, mode_t mode, const void *data, size_t size,
+	enum sbx_fs_write_flags flags)
+{
+	bool durable = flags & SBX_FS_DURABLE;
+	char temporary[SBX_ID_SIZE];
+	int r;
+
+	r = sbx_id_new(".tmp", temporary);
+	if (r < 0)
+		return r;
+	r = write_temporary(dir_fd, temporary, mode, data, size, durable);
+	if (r == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)unlinkat(dir_fd, temporary, 0); /* a stale temporary file is harmless */
+		return r;
+	}
+	if (durable && fsync(dir_fd) < 0)
+		return -errno;
+	return 0;
+}
+
+int sbx_fs_ensure_dir(int dir_fd, const char *name, mode_t mode, int *ret_fd)
+{
+	bool made;
+	int fd;
+
+	made = mkdirat(dir_fd, name, mode) == 0;
+	if (!made && errno != EEXIST)
+		return -errno;
+	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	if (made && fchmod(fd, mode) < 0) {
+		sbx_fd_close(&fd);
+		return -errno;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+const char *sbx_fs_kind_name(mode_t mode)
+{
+	static const struct {
+		mode_t type;
+		const char *name;
+	} kinds[] = {
+		{S_IFREG, "a regular file"},
+		{S_IFDIR, "a directory"},
+		{S_IFLNK, "a symbolic link"},
+		{S_IFIFO, "a FIFO"},
+		{S_IFSOCK, "a socket"},
+		{S_IFCHR, "a character device"},
+		{S_IFBLK, "a block device"},
+	};
+
+	for (size_t i = 0; i < SBX_N_ELEMENTS(kinds); i++)
+		if ((mode & S_IFMT) == kinds[i].type)
+			return kinds[i].name;
+	return "something unknown";
+}
