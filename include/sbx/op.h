@@ -40,6 +40,7 @@ enum sbx_arg_type {
 enum sbx_arg_flags {
 	SBX_ARG_REQUIRED = 1 << 0,
 	SBX_ARG_HAS_DEFAULT = 1 << 1, /* of integers; shown in the schema and put in by the check */
+	SBX_ARG_TEXT = 1 << 2,        /* of strings: data, may hold U+0000 (names and paths may not) */
 };
 
 struct sbx_arg {
