@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "sbx/view.h"
+
+void sbx_stack_done(struct sbx_stack *stack)
+{
+	sbx_free_pointer(&stack->ids);
+	*stack = SBX_STACK_INIT;
+}
+
+int sbx_stack_add(struct sbx_stack *stack, const char *layer_id)
+{
+	char(*ids)[SBX_ID_SIZE];
+
+	if (!sbx_id_valid(layer_id))
+		return -EINVAL;
+	if (stack->n >= SBX_STACK_MAX)
+		return -E2BIG;
+	ids = reallocarray(stack->ids, stack->n + 1, sizeof(*ids));
+	if (!ids)
+		return -ENOMEM;
+	stack->ids = ids;
+	memset(ids[stack->n], 0, sizeof(*ids));
+	memcpy(ids[stack->n], layer_id, strlen(layer_id));
+	stack->n++;
+	return 0;
+}
+
+int sbx_stack_copy(const struct sbx_stack *from, struct sbx_stack *ret)
+{
+	struct sbx_stack copy = {.n = from->n};
+
+	if (from->n) {
+		copy.ids = reallocarray(NULL, from->n, sizeof(*copy.ids));
+		if (!copy.ids)
+			return -ENOMEM;
+		memcpy(copy.ids, from->ids, from->n * sizeof(*copy.ids));
+	}
+	*ret = copy;
+	return 0;
+}
+
+ssize_t sbx_stack_find(const struct sbx_stack *stack, const char *layer_id)
+{
+	for (size_t i = 0; i < stack->n; i++)
+		if (!strcmp(stack->ids[i], layer_id))
+			return (ssize_t)i;
+	return -ENOENT;
+}
+
+static size_t common_prefix(const struct sbx_stack *a, const struct sbx_stack *b)
+{
+	size_t n = 0;
+
+	while (n < a->n && n < b->n && !strcmp(a->ids[n], b->ids[n]))
+		n++;
+	return n;
+}
+
+int sbx_stack_since(
+	const struct sbx_stack *bottom, const struct sbx_stack *top, struct sbx_stack *ret)
+{
+	SBX_STACK struct sbx_stack since = SBX_STACK_INIT;
+
+	/* The prefix is nearly always the whole of bottom; only a squash leaves more to look at. */
+	for (size_t i = common_prefix(bottom, top); i < top->n; i++) {
+		int r;
+
+		if (sbx_stack_find(bottom, top->ids[i]) >= 0)
+			continue;
+		r = sbx_stack_add(&since, top->ids[i]);
+		if (r < 0)
+			return r;
+	}
+	*ret = since;
+	since = SBX_STACK_INIT;
+	return 0;
+}
