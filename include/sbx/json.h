@@ -25,8 +25,8 @@ bool sbx_utf8_valid(const void *data, size_t size);
 
 /*
  * Parses exactly one JSON text (RFC 8259) of size bytes: valid UTF-8, nothing but white space
- * after it, at most SBX_JSON_DEPTH_MAX deep. Numbers that do not fit 64 bits keep their text when
- * they are printed again. -EINVAL with the reason and byte offset in err.
+ * after it, at most SBX_JSON_DEPTH_MAX deep. Integers beyond 64 bits become the nearest one that
+ * fits; of equal keys the last one counts. -EINVAL with the reason and byte offset in err.
  */
 int sbx_json_parse(const char *text, size_t size, struct json_object **ret, struct sbx_err *err);
 
@@ -38,8 +38,10 @@ bool sbx_json_bool(struct json_object *o, const char *key, bool fallback);
 struct json_object *sbx_json_member(struct json_object *o, const char *key); /* borrowed or NULL */
 
 /* Adders that ignore nothing: abort on no memory, since a half-built answer must not go out. */
-void sbx_json_add(struct json_object *o, const char *key, struct json_object *value); /* takes value */
-void sbx_json_add_string(struct json_object *o, const char *key, const char *value); /* NULL: null */
+void sbx_json_add(
+	struct json_object *o, const char *key, struct json_object *value); /* takes value */
+void sbx_json_add_string(
+	struct json_object *o, const char *key, const char *value); /* NULL: null */
 /* size bytes; invalid UTF-8 is replaced by U+FFFD so that the text stays JSON. */
 void sbx_json_add_bytes(struct json_object *o, const char *key, const void *data, size_t size);
 void sbx_json_add_int(struct json_object *o, const char *key, int64_t value);

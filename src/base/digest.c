@@ -43,5 +43,6 @@ int sbx_digest_fd(int fd, struct sbx_digest *ret, struct sbx_err *err)
 void sbx_digest_hex(const struct sbx_digest *digest, char ret_hex[static SBX_DIGEST_HEX_SIZE])
 {
 	for (size_t i = 0; i < SBX_DIGEST_SIZE; i++)
-		(void)snprintf(ret_hex + 2 * i, 3, "%02x", digest->bytes[i]); /* fits: sized by type */
+		(void)snprintf(
+			ret_hex + 2 * i, 3, "%02x", digest->bytes[i]); /* fits: sized by type */
 }

@@ -48,8 +48,8 @@ int sbx_fs_read_fd(int fd, size_t max, struct sbx_buf *ret)
 		r = sbx_buf_reserve(ret, room);
 		if (r < 0)
 			return r;
-		n = pread(fd, ret->data + ret->size, ret->capacity - ret->size - 1,
-			(off_t)ret->size);
+		n = pread(
+			fd, ret->data + ret->size, ret->capacity - ret->size - 1, (off_t)ret->size);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)

@@ -58,7 +58,8 @@ int sbx_fs_normalize(const char *path, size_t size, const char *root_at,
 		p = strip_root(path, root_at);
 		if (!p)
 			return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
-				"path '%.200s' is outside the workspace %s; give a relative path or "
+				"path '%.200s' is outside the workspace %s; give a relative path "
+				"or "
 				"one under it",
 				path, root_at);
 	}
