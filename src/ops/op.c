@@ -15,120 +15,114 @@
 #define REQUIRED   .flags = SBX_ARG_REQUIRED
 #define CONTENT    .flags = SBX_ARG_REQUIRED | SBX_ARG_TEXT
 #define DEFAULT(d) .flags = SBX_ARG_HAS_DEFAULT, .default_value = d
-#define SANDBOX                                                                                    \
-	{                                                                                          \
-		STRING("sandbox_id"), REQUIRED                                                     \
-	}
-#define END                                                                                        \
-	{                                                                                          \
-		.name = NULL                                                                       \
-	}
+#define SANDBOX    STRING("sandbox_id"), REQUIRED
+#define END        .name = NULL
 
 /* The order of the arguments is the order of the properties in the contract's schemas. */
 static const struct sbx_arg exec_command_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("workspace_session_id")},
 	{STRING("cmd"), REQUIRED},
 	{COUNT("timeout_ms")},
 	{COUNT("yield_time_ms")},
-	END,
+	{END},
 };
 
 static const struct sbx_arg write_command_stdin_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("command_session_id"), REQUIRED},
 	{STRING("stdin"), CONTENT},
 	{COUNT("yield_time_ms")},
-	END,
+	{END},
 };
 
 static const struct sbx_arg read_command_lines_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("command_session_id"), REQUIRED},
 	{COUNT("start_offset"), DEFAULT(0)},
 	{COUNT("limit"), DEFAULT(200)},
-	END,
+	{END},
 };
 
 static const struct sbx_arg file_read_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("path"), REQUIRED},
 	{COUNT("offset"), DEFAULT(1)},
 	{COUNT("limit"), DEFAULT(2000)},
 	{STRING("workspace_session_id")},
-	END,
+	{END},
 };
 
 static const struct sbx_arg file_write_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("path"), REQUIRED},
 	{STRING("content"), CONTENT},
 	{STRING("workspace_session_id")},
-	END,
+	{END},
 };
 
 static const struct sbx_arg file_edit_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("path"), REQUIRED},
 	{EDITS("edits"), REQUIRED},
 	{STRING("workspace_session_id")},
-	END,
+	{END},
 };
 
-static const struct sbx_arg path_args[] = {SANDBOX, {STRING("path"), REQUIRED}, END};
+static const struct sbx_arg path_args[] = {{SANDBOX}, {STRING("path"), REQUIRED}, {END}};
 
-static const struct sbx_arg sandbox_args[] = {SANDBOX, END};
-static const struct sbx_arg layer_args[] = {SANDBOX, {STRING("layer_id"), REQUIRED}, END};
+static const struct sbx_arg sandbox_args[] = {{SANDBOX}, {END}};
+static const struct sbx_arg layer_args[] = {{SANDBOX}, {STRING("layer_id"), REQUIRED}, {END}};
 static const struct sbx_arg diff_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{VERSION("from")},
 	{VERSION("to")},
 	{STRING("path")},
-	END,
+	{END},
 };
 static const struct sbx_arg path_at_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("path"), REQUIRED},
 	{VERSION("at")},
-	END,
+	{END},
 };
-static const struct sbx_arg ls_args[] = {SANDBOX, {STRING("path")}, {VERSION("at")}, END};
+static const struct sbx_arg ls_args[] = {{SANDBOX}, {STRING("path")}, {VERSION("at")}, {END}};
 static const struct sbx_arg session_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("workspace_session_id"), REQUIRED},
-	END,
+	{END},
 };
 static const struct sbx_arg session_end_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("workspace_session_id"), REQUIRED},
 	{BOOLEAN("force")},
-	END,
+	{END},
 };
 static const struct sbx_arg command_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("command_session_id"), REQUIRED},
-	END,
+	{END},
 };
 static const struct sbx_arg command_tail_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("command_session_id"), REQUIRED},
 	{BOOLEAN("follow")},
-	END,
+	{END},
 };
-static const struct sbx_arg reject_args[] = {SANDBOX, {STRING("reject_id"), REQUIRED}, END};
+static const struct sbx_arg reject_args[] = {{SANDBOX}, {STRING("reject_id"), REQUIRED}, {END}};
 static const struct sbx_arg reject_export_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("reject_id"), REQUIRED},
 	{STRING("dest"), REQUIRED},
-	END,
+	{END},
 };
 static const struct sbx_arg export_args[] = {
-	SANDBOX,
+	{SANDBOX},
 	{STRING("dest"), REQUIRED},
 	{STRING("format")},
-	END,
+	{END},
 };
-static const struct sbx_arg stop_args[] = {SANDBOX, {BOOLEAN("force")}, END};
+static const struct sbx_arg stop_args[] = {{SANDBOX}, {BOOLEAN("force")}, {END}};
 
 #define TOOL       SBX_OP_TOOL
 #define TOOL_READ  (SBX_OP_TOOL | SBX_OP_READ_ONLY)
