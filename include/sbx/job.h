@@ -35,6 +35,8 @@ struct sbx_job_context {
 	int layers_fd;   /* .../store/layers */
 	int rejects_fd;  /* .../store/rejects */
 	int sessions_fd; /* <state>/<id>/sessions */
+	int commands_fd; /* <state>/<id>/commands */
+	int lock_fd;     /* sandboxd.lock: the next sandboxd waits until the last worker is gone */
 	/* for jobs whose answer is long: sends raw bytes that belong to this job (cat, tail) */
 	int (*chunk)(void *data, const void *bytes, size_t size);
 	void *chunk_data;

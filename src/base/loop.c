@@ -305,7 +305,11 @@ int sbx_loop_run(struct sbx_loop *loop)
 	struct epoll_event events[EVENTS_PER_ROUND];
 	int n;
 
-	while (!loop->stop) {
+	for (;;) {
+		run_deferred(loop);
+		bury_dead(loop);
+		if (loop->stop)
+			return 0;
 		n = epoll_wait(loop->epoll_fd, events, EVENTS_PER_ROUND, -1);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -318,10 +322,7 @@ int sbx_loop_run(struct sbx_loop *loop)
 			if (watch->fn)
 				watch->fn(watch->data, events[i].events);
 		}
-		run_deferred(loop);
-		bury_dead(loop);
 	}
-	return 0;
 }
 
 void sbx_loop_stop(struct sbx_loop *loop)

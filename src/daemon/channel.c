@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "channel.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "sbx/sock.h"
+
+#define READ_CHUNK (64u << 10)
+
+struct channel {
+	struct sbx_loop *loop;
+	struct sbx_watch *watch;
+	int fd;
+	struct sbx_buf in;
+	struct sbx_buf out;
+	size_t out_sent; /* bytes at the front of out that are gone */
+	const struct channel_events *events;
+	void *data;
+	bool *freed; /* set when a callback frees the channel under our feet */
+};
+
+static void update_watch(struct channel *channel)
+{
+	size_t queued = channel->out.size - channel->out_sent;
+	uint32_t events = 0;
+
+	if (queued < CHANNEL_OUT_HIGH)
+		events |= EPOLLIN;
+	if (queued)
+		events |= EPOLLOUT;
+	(void)sbx_watch_set(channel->watch, events); /* fails only for a fd that is not watched */
+}
+
+static int flush(struct channel *channel)
+{
+	while (channel->out_sent < channel->out.size) {
+		ssize_t n = send(channel->fd, channel->out.data + channel->out_sent,
+			channel->out.size - channel->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0)
+			return -errno;
+		channel->out_sent += (size_t)n;
+	}
+	if (channel->out_sent == channel->out.size) {
+		channel->out_sent = 0;
+		sbx_buf_clear(&channel->out);
+		if (channel->out.capacity > READ_CHUNK)
+			sbx_buf_done(&channel->out); /* one long answer must not stay in memory */
+	}
+	return 0;
+}
+
+static int fill(struct channel *channel)
+{
+	ssize_t n;
+	int r = sbx_buf_reserve(&channel->in, READ_CHUNK);
+
+	if (r < 0)
+		return r;
+	n = recv(channel->fd, channel->in.data + channel->in.size,
+		channel->in.capacity - channel->in.size - 1, MSG_DONTWAIT);
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	channel->in.size += (size_t)n;
+	return 0;
+}
+
+/* Hands out whole frames. 1 when a callback freed the channel. */
+static int dispatch(struct channel *channel)
+{
+	struct sbx_wire_header header;
+	const char *payload;
+	bool freed = false;
+	size_t used = 0;
+	int r;
+
+	channel->freed = &freed;
+	for (;;) {
+		struct sbx_buf rest = {.data = channel->in.data + used,
+			.size = channel->in.size - used,
+			.capacity = 0};
+
+		r = sbx_wire_peek(&rest, &header, &payload);
+		if (r <= 0)
+			break;
+		used += sizeof(header) + header.size;
+		channel->events->frame(channel->data, &header, payload);
+		if (freed)
+			return 1;
+	}
+	channel->freed = NULL;
+	sbx_buf_consume(&channel->in, used);
+	if (channel->in.size == 0 && channel->in.capacity > 4 * READ_CHUNK)
+		sbx_buf_done(&channel->in);
+	return r;
+}
+
+static void on_ready(void *data, uint32_t events)
+{
+	struct channel *channel = data;
+	int r = 0;
+
+	if (events & EPOLLOUT)
+		r = flush(channel);
+	if (r == 0 && events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+		r = fill(channel);
+		if (r == 0)
+			r = dispatch(channel);
+		if (r > 0)
+			return;
+	}
+	if (r < 0)
+		channel->events->closed(channel->data, r == -ECONNRESET ? 0 : r);
+	else
+		update_watch(channel);
+}
+
+int channel_new(struct sbx_loop *loop, int fd, const struct channel_events *events, void *data,
+	struct channel **ret)
+{
+	struct channel *channel = calloc(1, sizeof(*channel));
+	int r;
+
+	if (!channel) {
+		sbx_fd_close(&fd);
+		return -ENOMEM;
+	}
+	*channel = (struct channel){.loop = loop, .fd = fd, .events = events, .data = data};
+	r = sbx_watch_new(loop, fd, EPOLLIN, on_ready, channel, &channel->watch);
+	if (r < 0) {
+		channel_free(channel);
+		return r;
+	}
+	*ret = channel;
+	return 0;
+}
+
+void channel_free(struct channel *channel)
+{
+	if (!channel)
+		return;
+	if (channel->freed)
+		*channel->freed = true;
+	sbx_watch_free(channel->watch);
+	sbx_fd_close(&channel->fd);
+	sbx_buf_done(&channel->in);
+	sbx_buf_done(&channel->out);
+	free(channel);
+}
+
+size_t channel_queued(const struct channel *channel)
+{
+	return channel->out.size - channel->out_sent;
+}
+
+/* Sends what the socket takes at once; an error is left to the next read, which sees it too. */
+static int push(struct channel *channel)
+{
+	(void)flush(channel); /* a dead peer also wakes us with EPOLLHUP */
+	update_watch(channel);
+	return 0;
+}
+
+/* The descriptor travels with the first byte of the frame, so the header goes first, alone. */
+static int send_header_with_fd(
+	struct channel *channel, const struct sbx_wire_header *header, int fd)
+{
+	return sbx_sock_send(channel->fd, header, sizeof(*header), &fd, 1);
+}
+
+int channel_send(struct channel *channel, enum sbx_wire_kind kind, uint64_t id, const void *payload,
+	size_t size, int fd)
+{
+	int r;
+
+	if (fd >= 0) {
+		struct sbx_wire_header header = {.size = (uint32_t)size, .kind = kind, .id = id};
+
+		if (channel_queued(channel))
+			return -EBUSY;
+		r = send_header_with_fd(channel, &header, fd);
+		if (r == 0)
+			r = sbx_buf_append(&channel->out, payload, size);
+	} else {
+		r = sbx_wire_put(&channel->out, kind, id, payload, size);
+	}
+	return r < 0 ? r : push(channel);
+}
+
+int channel_send_raw(struct channel *channel, const void *frames, size_t size)
+{
+	int r = sbx_buf_append(&channel->out, frames, size);
+
+	return r < 0 ? r : push(channel);
+}

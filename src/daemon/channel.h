@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* A non-blocking stream of frames (wire.h): one for each client and each worker. */
+#ifndef SBX_DAEMON_CHANNEL_H
+#define SBX_DAEMON_CHANNEL_H
+
+#include "sbx/loop.h"
+#include "sbx/wire.h"
+
+/* Bytes queued for a peer that does not read; beyond it nothing more is read from that peer. */
+#define CHANNEL_OUT_HIGH (32u << 20)
+
+struct channel;
+
+struct channel_events {
+	/* One whole frame; payload is borrowed. May free the channel. */
+	void (*frame)(void *data, const struct sbx_wire_header *header, const char *payload);
+	/* The peer is gone (0) or broke the protocol (-errno). The channel must be freed. */
+	void (*closed)(void *data, int reason);
+};
+
+/* Takes fd, also on failure. */
+int channel_new(struct sbx_loop *loop, int fd, const struct channel_events *events, void *data,
+	struct channel **ret);
+void channel_free(struct channel *channel); /* NULL is fine */
+/* Queues a frame; fd (-EBADF: none) goes along and is duplicated. Only a channel with an empty
+ * queue can take a descriptor (-EBUSY). A dead peer is told by closed() later. */
+int channel_send(struct channel *channel, enum sbx_wire_kind kind, uint64_t id, const void *payload,
+	size_t size, int fd);
+/* Queues bytes that are frames already. */
+int channel_send_raw(struct channel *channel, const void *frames, size_t size);
+size_t channel_queued(const struct channel *channel);
+
+#endif
