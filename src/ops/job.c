@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of jobs. */
+#include "sbx/job.h"
+
+#include <string.h>
+
+#include "jobs.h"
+
+static const struct sbx_job_entry jobs[] = {
+	{"file_read", sbx_job_file_read},
+};
+
+const struct sbx_job_entry *sbx_job_find(const char *name)
+{
+	for (size_t i = 0; i < SBX_N_ELEMENTS(jobs); i++)
+		if (!strcmp(jobs[i].name, name))
+			return &jobs[i];
+	return NULL;
+}
