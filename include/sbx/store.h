@@ -30,10 +30,10 @@ struct sbx_sandbox {
 	char *source;          /* the imported directory, for people */
 	uid_t source_uid;      /* owner of the imported directory: became in-session root */
 	gid_t source_gid;
-	uint64_t memory_max;   /* bytes, 0: no limit; per session */
+	uint64_t memory_max; /* bytes, 0: no limit; per session */
 	uint64_t pids_max;
-	uint64_t cpu_max;      /* hundredths of a core; 0: no limit */
-	uint64_t created_ns;   /* CLOCK_REALTIME */
+	uint64_t cpu_max;    /* hundredths of a core; 0: no limit */
+	uint64_t created_ns; /* CLOCK_REALTIME */
 };
 void sbx_sandbox_done(struct sbx_sandbox *sandbox);
 /* sandbox_fd: <state>/<id>. */
@@ -43,8 +43,8 @@ void sbx_sandbox_to_json(const struct sbx_sandbox *sandbox, struct json_object *
 /*
  * Makes <state>/<id> complete: directories, id range (no other sandbox under this state root has
  * it), base layer imported from source_fd, head.log with version 1; all durable; visible under its
- * id only when complete (built under a temporary name, then renamed). -EEXIST when the id is taken. progress may be
- * NULL; called now and then with entries done so far.
+ * id only when complete (built under a temporary name, then renamed). -EEXIST when the id is taken.
+ * progress may be NULL; called now and then with entries done so far.
  */
 typedef void (*sbx_progress_fn)(void *data, uint64_t n_entries, uint64_t n_bytes);
 int sbx_sandbox_create(const char *state_root, struct sbx_sandbox *sandbox, int source_fd,
@@ -58,12 +58,15 @@ struct sbx_head {
 void sbx_head_done(struct sbx_head *head);
 
 struct sbx_head_log;
-/* Opens and replays <store>/head.log. A torn last record (never acknowledged) is cut off; any
- * other damage is -EBADMSG naming record and offset. writable: false never changes the file. */
-int sbx_head_log_open(
-	int store_fd, bool writable, struct sbx_head_log **ret, struct sbx_err *err);
+/*
+ * Opens and replays <store>/head.log. What a crash left at its end of a batch that was never
+ * acknowledged is ignored, and cut off when writable; any other damage is -EBADMSG naming record
+ * and byte. writable: false never changes the file.
+ */
+int sbx_head_log_open(int store_fd, bool writable, struct sbx_head_log **ret, struct sbx_err *err);
 void sbx_head_log_free(struct sbx_head_log *log);
 const struct sbx_head *sbx_head_log_head(const struct sbx_head_log *log);
+/* Borrowed; another one after sbx_head_log_compact(). */
 int sbx_head_log_fd(const struct sbx_head_log *log);
 /* The stack at an older version: -ENOENT when it never was or has been compacted away. */
 int sbx_head_log_at(const struct sbx_head_log *log, uint64_t version, struct sbx_head *ret);
@@ -71,17 +74,27 @@ int sbx_head_log_at(const struct sbx_head_log *log, uint64_t version, struct sbx
  * The three steps of a commit, apart so that only the middle one blocks (a worker's job):
  * format appends the record's bytes to a batch; write appends the batch and fdatasyncs; apply
  * makes it the head in memory. A failed write truncates the file back and reports.
+ *
+ * A batch is formatted, written and applied before the next one is formatted, and every version in
+ * it is higher than the one before. format cannot know the changes that are before it in its
+ * batch: the caller sees to it that each fits the stack (room below SBX_STACK_MAX, removed layers
+ * in a row), or apply fails with what is already written: -EINVAL, -EEXIST, -E2BIG, -ENOMEM.
  */
 struct sbx_head_change {
-	const char *add_layer;           /* on top, or in the place of removed ones; NULL: none */
-	const struct sbx_stack *remove;  /* squash: a contiguous run that add_layer replaces */
+	const char *add_layer;          /* on top, or in the place of removed ones; NULL: none */
+	const struct sbx_stack *remove; /* squash: a contiguous run that add_layer replaces */
 };
 int sbx_head_log_format(const struct sbx_head_log *log, uint64_t version,
 	const struct sbx_head_change *change, struct sbx_buf *batch);
 int sbx_head_log_write(int fd, const void *batch, size_t size, struct sbx_err *err);
-int sbx_head_log_apply(struct sbx_head_log *log, uint64_t version,
-	const struct sbx_head_change *change, size_t record_size);
-/* Rewrites the log as one snapshot record when it is long (tmp + fsync + rename + dir fsync). */
+int sbx_head_log_apply(
+	struct sbx_head_log *log, uint64_t version, const struct sbx_head_change *change);
+/*
+ * When the log has 2048 records or more, rewrites it as a snapshot and the newest 1024 (tmp +
+ * fsync + rename + dir fsync); else does nothing. Never while a write is under way. After a
+ * failure that leaves it open whether the new file is in place, writes fail with -EBADF: open
+ * the log again.
+ */
 int sbx_head_log_compact(struct sbx_head_log *log, int store_fd, struct sbx_err *err);
 
 /* layer.json */
