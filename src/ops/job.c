@@ -7,6 +7,7 @@
 #include "jobs.h"
 
 static const struct sbx_job_entry jobs[] = {
+	{"file_blame", sbx_job_file_blame},
 	{"file_read", sbx_job_file_read},
 };
 

@@ -29,6 +29,9 @@ void sbx_target_done(struct sbx_target *target);
 int sbx_target_open(
 	const struct sbx_target *target, int *ret_fd, struct stat *ret_st, struct sbx_err *err);
 
+/* Answers with the owners of the target's lines; never in a session. */
+int sbx_target_blame(const struct sbx_target *target, struct sbx_job *job, struct sbx_err *err);
+
 /* Records why opening path failed with -r: "is a symbolic link", "no such file", ... Returns r. */
 int sbx_target_explain(const char *path, int r, struct sbx_err *err);
 /* Refuses path for being something else than a regular file. path_fd: its O_PATH descriptor. */
