@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sbx/loop.h"
+#include "sbx/store.h"
+
+#include "local.h"
+#include "value.h"
+
+#define PROGRESS_INTERVAL_NS (100 * SBX_NSEC_PER_MSEC)
+
+/* One line on standard error, rewritten in place; only on a terminal. */
+struct progress {
+	bool shown; /* the line is there and has to be ended */
+	uint64_t next_ns;
+};
+
+static void show_progress(void *data, uint64_t n_entries, uint64_t n_bytes)
+{
+	SBX_BUF struct sbx_buf size = SBX_BUF_INIT;
+	struct progress *progress = data;
+	uint64_t now = sbx_now_ns();
+
+	if (now < progress->next_ns || sbx_value_bytes(&size, n_bytes) < 0)
+		return;
+	progress->next_ns = now + PROGRESS_INTERVAL_NS;
+	progress->shown = true;
+	(void)fprintf(
+		stderr, "\rimporting: %ju entries, %s\033[K", (uintmax_t)n_entries, size.data);
+}
+
+static void end_progress(const struct progress *progress)
+{
+	if (progress->shown)
+		(void)fputs("\r\033[K", stderr);
+}
+
+/* A directory that the caller named: opened once, and its name without links for people. */
+static int open_workspace(
+	const char *path, int *ret_fd, char ret_real[static PATH_MAX], struct sbx_err *err)
+{
+	SBX_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return sbx_err_kind(
+			err, SBX_KIND_INVALID, errno, "open the workspace %s: %m", path);
+	if (!realpath(path, ret_real))
+		return sbx_err_set(err, errno, "resolve the workspace %s: %m", path);
+	*ret_fd = sbx_fd_take(&fd);
+	return 0;
+}
+
+static int copy_string(struct json_object *args, const char *key, const char *fallback, char **ret)
+{
+	*ret = strdup(sbx_json_string(args, key, fallback));
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int fill_sandbox(struct json_object *args, struct sbx_sandbox *sandbox, struct sbx_err *err)
+{
+	const char *id = sbx_json_string(args, "id", NULL);
+	int r;
+
+	if (id && !sbx_id_valid(id))
+		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
+			"'%.64s' cannot be an id: use up to %d of a-z, 0-9, '_', '-' and '.', "
+			"not beginning with '-' or '.'",
+			id, SBX_ID_MAX);
+	if (id)
+		(void)strcpy(sandbox->id, id); /* a valid id fits */
+	else if ((r = sbx_id_new(SBX_ID_SANDBOX, sandbox->id)) < 0)
+		return sbx_err_set(err, -r, "make an id: %m");
+	r = copy_string(args, "root_at", "/workspace", &sandbox->root_at);
+	if (r == 0)
+		r = copy_string(args, "rootfs", "host", &sandbox->rootfs);
+	if (r == 0)
+		r = copy_string(args, "network", "none", &sandbox->network);
+	if (r < 0)
+		return sbx_err_set(err, -r, "create %s: %m", sandbox->id);
+	sandbox->owner_uid = getuid();
+	sandbox->memory_max = (uint64_t)sbx_json_int(args, "memory_max", 0);
+	sandbox->pids_max = (uint64_t)sbx_json_int(args, "pids_max", 0);
+	sandbox->cpu_max = (uint64_t)sbx_json_int(args, "cpu_max", 0);
+	return 0;
+}
+
+static int check_rootfs(const char *rootfs, struct sbx_err *err)
+{
+	SBX_CLOSE int fd = -EBADF;
+
+	if (!strcmp(rootfs, "host"))
+		return 0;
+	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return sbx_err_kind(
+			err, SBX_KIND_INVALID, errno, "open the root file system %s: %m", rootfs);
+	return 0;
+}
+
+int sbx_admin_create(const struct call *call, struct json_object **ret_result,
+	struct json_object **ret_details, struct sbx_err *err)
+{
+	SBX_CLEANUP(sbx_sandbox_done) struct sbx_sandbox sandbox = {0};
+	SBX_JSON struct json_object *report = json_object_new_object();
+	SBX_BUF struct sbx_buf state = SBX_BUF_INIT;
+	struct progress progress = {.shown = false};
+	SBX_CLOSE int source_fd = -EBADF;
+	char source[PATH_MAX];
+	int r;
+
+	(void)ret_details;
+	if (!report)
+		return sbx_err_set(err, ENOMEM, "create: %m");
+	r = sbx_state_root(&state);
+	if (r < 0)
+		return sbx_err_set(err, -r, "no place for sandboxes: set SBX_STATE_DIR or HOME");
+	r = fill_sandbox(call->args, &sandbox, err);
+	if (r == 0)
+		r = check_rootfs(sandbox.rootfs, err);
+	if (r == 0)
+		r = open_workspace(
+			sbx_json_string(call->args, "workspace", ""), &source_fd, source, err);
+	if (r < 0)
+		return r;
+	sandbox.source = strdup(source);
+	if (!sandbox.source)
+		return sbx_err_set(err, ENOMEM, "create %s: %m", sandbox.id);
+	r = sbx_sandbox_create(state.data, &sandbox, source_fd,
+		isatty(STDERR_FILENO) ? show_progress : NULL, &progress, report, err);
+	end_progress(&progress);
+	if (r == -EEXIST)
+		return sbx_err_kind(err, SBX_KIND_CONFLICT, EEXIST,
+			"there is a sandbox '%s' already; choose another --id", sandbox.id);
+	if (r < 0)
+		return r;
+	sbx_sandbox_to_json(&sandbox, report);
+	*ret_result = sbx_take(&report);
+	return 0;
+}
