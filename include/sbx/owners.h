@@ -9,16 +9,11 @@
 
 #include "sbx/digest.h"
 #include "sbx/err.h"
+#include "sbx/own.h"
 
 #define SBX_OWNER_MAX      127        /* bytes of an owner's name */
 #define SBX_OWNERS_MAX     (1u << 24) /* names in one table */
 #define SBX_OWNER_ORIGINAL "original" /* the imported project */
-
-/* count lines of one owner; runs tile a file, neighbours differ. */
-struct sbx_run {
-	uint32_t count;
-	uint32_t owner; /* index into a table of names */
-};
 
 /* A table of owner names, each once. Index 0 is always "original". */
 struct sbx_owner_table;
