@@ -14,6 +14,8 @@
 #define SBX_LAYER_LINES       "lines"
 #define SBX_LAYER_TREE        "tree"
 #define SBX_LAYER_JSON        "layer.json"
+#define SBX_REJECT_JSON       "reject.json" /* written last: a reject without it is half-made */
+#define SBX_STORE_TRASH       "trash" /* <store>/trash: made when needed, emptied at leisure */
 
 /* $SBX_STATE_DIR, else /var/lib/sbx for root, else $XDG_STATE_HOME/sbx (or ~/.local/state/sbx). */
 int sbx_state_root(struct sbx_buf *ret_path);
@@ -118,8 +120,13 @@ void sbx_layer_info_to_json(const struct sbx_layer_info *info, struct json_objec
 int sbx_layer_digest(int tree_fd, char ret_hex[static 65], uint64_t *ret_entries,
 	uint64_t *ret_bytes, struct sbx_err *err);
 
-/* Removes what no head, session or reject references: half-made layers, trash. Run at start, with
- * the lock held and no session alive. keep: layer ids that pins of surviving sessions need. */
+/*
+ * Removes what nothing references: layers neither in the head nor in keep, rejects without
+ * reject.json, temporary files, and what is in the trash. keep (NULL: none): the layers that the
+ * pins of sessions and the bases of rejects need. Called by the store's only writer while no
+ * publication is being prepared, or its layer would go too. ret_n_removed counts directories and
+ * files of the store, not what was in them.
+ */
 int sbx_store_sweep(int store_fd, const struct sbx_head_log *log, const struct sbx_stack *keep,
 	uint64_t *ret_n_removed, struct sbx_err *err);
 
