@@ -364,28 +364,38 @@ static bool is_group(const char *word)
 	return false;
 }
 
-static int unknown_verb(const char *first, const char *second, struct sbx_err *err)
+/* The verb that was probably meant: one word is compared with one word, two with two. */
+static const struct verb *closest_verb(const char *first, const char *second)
 {
-	const struct verb *meant = NULL;
-	char given[SBX_WORD_MAX + 1];
-	size_t best;
-	int n = snprintf(
-		given, sizeof(given), "%s%s%s", first, second ? " " : "", second ? second : "");
+	const struct verb *found = NULL;
+	char both[2 * SBX_WORD_MAX + 2];
+	size_t best = SIZE_MAX;
 
-	best = n < (int)sizeof(given) ? sbx_word_distance_max(given) + 1 : 0;
+	(void)snprintf(both, sizeof(both), "%s %s", first, second ? second : ""); /* cut if long */
 	for (const struct verb *verb = sbx_admin_verbs; verb->name; verb++) {
+		const char *given = strchr(verb->name, ' ') ? both : first;
 		size_t distance = sbx_word_distance(given, verb->name);
 
-		if (distance < best) {
+		if (distance < best && distance <= sbx_word_distance_max(given)) {
 			best = distance;
-			meant = verb;
+			found = verb;
 		}
 	}
+	return found;
+}
+
+static int unknown_verb(const char *first, const char *second, struct sbx_err *err)
+{
+	const struct verb *meant = closest_verb(first, second);
+	bool two = is_group(first) && second;
+
 	if (meant)
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
-			"unknown verb '%s', did you mean '%s'?", given, meant->name);
+			"unknown verb '%s%s%s', did you mean '%s'?", first, two ? " " : "",
+			two ? second : "", meant->name);
 	return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
-		"unknown verb '%s'; 'sbx-admin --help' lists the verbs", given);
+		"unknown verb '%s%s%s'; 'sbx-admin --help' lists the verbs", first, two ? " " : "",
+		two ? second : "");
 }
 
 /* Finds the verb and moves behind its words; or notes what help is asked for. */
@@ -417,7 +427,7 @@ static int parse_verb(struct parser *parser, struct sbx_err *err)
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
 			"'%s' needs a second word; 'sbx-admin %s --help' lists them", first, first);
 	}
-	return unknown_verb(first, is_group(first) ? second : NULL, err);
+	return unknown_verb(first, second, err);
 }
 
 int sbx_admin_parse(
