@@ -12,7 +12,7 @@
 
 #include "sbx/err.h"
 
-#define SBX_INIT_COMMANDS_MAX 1024 /* running in one session at once */
+#define SBX_INIT_COMMANDS_MAX 256 /* running in one session; kernel.pty.max (4096) is shared by all */
 /* A command text that fits one argument goes to "bash -c"; a longer one is run from the memfd. */
 #define SBX_INIT_ARG_MAX (128u * 1024 - 1)
 #define SBX_COMMAND_TEXT_MAX (8u << 20)

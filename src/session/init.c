@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Session init. It begins as a copy of the spawner, with the host's rights, gives them up step by
+ * step in the order of the table below, and then serves sandboxd over the control socket.
+ *
+ * It never calls execve: its memory stays owned by the initial user namespace, so that nothing in
+ * the session can trace it or look into its descriptors, whatever capabilities it has there.
+ */
+#include "init.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "sbx/caps.h"
+
+struct command {
+	uint32_t number; /* 0: the place is free */
+	pid_t pid;
+};
+
+/* A message that sandboxd had no room for. While there is one, no request is read: so there are
+ * never more of them than commands and one answer. */
+struct waiting {
+	struct waiting *next;
+	struct sbx_init_message message;
+	int fd;
+};
+
+struct init {
+	const struct sbx_init_setup *setup;
+	int signal_fd;
+	struct command commands[SBX_INIT_COMMANDS_MAX];
+	struct waiting *first, **last;
+};
+
+/* Capabilities in the session's user namespace. They reach what belongs to the sandbox's ids:
+ * its files and processes. */
+static const cap_value_t keep_caps[] = {
+	CAP_CHOWN,        /* install -o, tar -x as root */
+	CAP_DAC_OVERRIDE, /* root reads and writes what its other users made */
+	CAP_FOWNER,       /* chmod, utime and xattrs of the same */
+	CAP_FSETID,       /* chmod keeps setgid bits that tar -p and dpkg set */
+	CAP_KILL,         /* root ends servers that run as another user */
+	CAP_SETGID,       /* su, setpriv, a database's own group */
+	CAP_SETUID,       /* the same for users */
+	CAP_SETPCAP,      /* programs that give up capabilities of their own */
+	CAP_SYS_CHROOT,   /* chroot of build tools; the mount namespace stays */
+	CAP_SETFCAP,      /* setcap in "make install"; nosuid keeps it without effect */
+};
+
+static const struct {
+	int resource;
+	rlim_t soft, hard;
+} limits[] = {
+	{RLIMIT_NOFILE, 16384, 1048576},
+	/* 1 and not 0: do_coredump() (fs/coredump.c) lets a piped core_pattern run for 0 */
+	{RLIMIT_CORE, 1, 1},
+	/* counted over all sessions of the sandbox, since they share its ids: the last resort
+	 * against a fork bomb where there is no pids controller */
+	{RLIMIT_NPROC, 16384, 16384},
+};
+
+/*
+ * Beyond what file modes protect already (all of /proc/sys and every 0400 file belong to the
+ * host's root, whom nobody in the session is): what every user may read of the host.
+ */
+static const struct {
+	const char *path;
+	const char *cover;
+} masks[] = {
+	{"/proc/kcore", "/dev/null"},
+	{"/proc/keys", "/dev/null"},
+	{"/proc/timer_list", "/dev/null"},
+	{"/proc/sysrq-trigger", "/dev/null"},
+	{"/proc/acpi", "/sys"}, /* an empty, read-only directory */
+	{"/proc/scsi", "/sys"},
+};
+
+static int join_namespaces(struct init *init, struct sbx_err *err)
+{
+	const struct sbx_ns_set *ns = &init->setup->ns;
+
+	if (setns(ns->mnt, CLONE_NEWNS) < 0 || setns(ns->ipc, CLONE_NEWIPC) < 0 ||
+		setns(ns->uts, CLONE_NEWUTS) < 0 ||
+		(ns->net >= 0 && setns(ns->net, CLONE_NEWNET) < 0))
+		return sbx_err_set(err, errno, "join the session's namespaces: %m");
+	/* here and not in clone3, which would root it at the spawner's cgroup */
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return sbx_err_set(err, errno, "make a cgroup namespace: %m");
+	return 0;
+}
+
+/* Still as the initial user namespace's root: the session cannot undo any of it. */
+static int mount_proc(SBX_UNUSED struct init *init, struct sbx_err *err)
+{
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return sbx_err_set(err, errno, "mount /proc: %m");
+	for (size_t i = 0; i < SBX_N_ELEMENTS(masks); i++)
+		if (mount(masks[i].cover, masks[i].path, NULL, MS_BIND, NULL) < 0 &&
+			errno != ENOENT) /* a kernel without it */
+			return sbx_err_set(err, errno, "mask %s: %m", masks[i].path);
+	return 0;
+}
+
+static int arrange_descriptors(struct init *init, struct sbx_err *err)
+{
+	const struct sbx_init_setup *setup = init->setup;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC); /* the session's own */
+	int r;
+
+	if (null < 0)
+		return sbx_err_set(err, errno, "open /dev/null: %m");
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (dup3(null, fd, O_CLOEXEC) < 0)
+			return sbx_err_set(err, errno, "dup3: %m");
+	r = sbx_fds_keep((const int[]){setup->control_fd, setup->lock_fd, setup->user_ns}, 3);
+	if (r < 0)
+		return sbx_err_set(err, -r, "close descriptors: %m");
+	if (fcntl(setup->control_fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
+		return sbx_err_set(err, errno, "set up the control socket: %m");
+	return 0;
+}
+
+static int watch_children(struct init *init, struct sbx_err *err)
+{
+	sigset_t all, child;
+
+	(void)sigfillset(&all);
+	(void)sigemptyset(&child);
+	(void)sigaddset(&child, SIGCHLD);
+	/* ignored in the spawner: with that no exit status would be kept */
+	if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+		return sbx_err_set(err, errno, "set up signals: %m");
+	init->signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (init->signal_fd < 0)
+		return sbx_err_set(err, errno, "make a signalfd: %m");
+	return 0;
+}
+
+/* Limits only go down: the spawner may lack CAP_SYS_RESOURCE. */
+static int set_limits(SBX_UNUSED struct init *init, struct sbx_err *err)
+{
+	for (size_t i = 0; i < SBX_N_ELEMENTS(limits); i++) {
+		__rlimit_resource_t resource = (__rlimit_resource_t)limits[i].resource;
+		struct rlimit limit;
+
+		if (getrlimit(resource, &limit) < 0)
+			return sbx_err_set(err, errno, "getrlimit: %m");
+		limit.rlim_max = SBX_MIN(limit.rlim_max, limits[i].hard);
+		limit.rlim_cur = SBX_MIN(limit.rlim_max, limits[i].soft);
+		if (setrlimit(resource, &limit) < 0)
+			return sbx_err_set(err, errno, "set resource limit %d: %m", resource);
+	}
+	(void)umask(022);
+	return 0;
+}
+
+static int enter_user_namespace(struct init *init, struct sbx_err *err)
+{
+	if (setns(init->setup->user_ns, CLONE_NEWUSER) < 0)
+		return sbx_err_set(err, errno, "enter the user namespace: %m");
+	(void)close(init->setup->user_ns); /* in use; the descriptor is needed no more */
+	if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+		return sbx_err_set(err, errno, "become the session's root: %m");
+	if (chdir(init->setup->root_at) < 0)
+		return sbx_err_set(err, errno, "go to %s: %m", init->setup->root_at);
+	return 0;
+}
+
+static int drop_capabilities(SBX_UNUSED struct init *init, struct sbx_err *err)
+{
+	return sbx_caps_keep_only(keep_caps, SBX_N_ELEMENTS(keep_caps), err);
+}
+
+/* After the change of ids, which resets the first two. */
+static int lock_down(struct init *init, struct sbx_err *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
+		prctl(PR_SET_NAME, "sbx-init") < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return sbx_err_set(err, errno, "prctl: %m");
+	return sbx_filter_enter(init->setup->filter, err);
+}
+
+/* The order is the point: each step needs rights that a later one gives up. */
+static int (*const steps[])(struct init *init, struct sbx_err *err) = {
+	join_namespaces,     /* needs the spawner's descriptors and the host's root */
+	mount_proc,          /* the last mounts */
+	arrange_descriptors, /* the namespaces are joined: their descriptors can go */
+	watch_children, set_limits,
+	enter_user_namespace,         /* from here on no right outside the sandbox */
+	drop_capabilities, lock_down, /* the filter refuses much of the above */
+};
+
+/* Sends now, or keeps it until sandboxd has room. A session that cannot even queue ends. */
+static void send_message(struct init *init, const struct sbx_init_message *message, int fd)
+{
+	SBX_CLOSE int owned = fd;
+	struct waiting *w;
+	int r = init->first ? -EAGAIN : sbx_init_send(init->setup->control_fd, message, fd);
+
+	if (r == 0)
+		return;
+	w = r == -EAGAIN ? malloc(sizeof(*w)) : NULL;
+	if (!w)
+		_exit(EXIT_FAILURE);
+	*w = (struct waiting){.message = *message, .fd = sbx_fd_take(&owned)};
+	*init->last = w;
+	init->last = &w->next;
+}
+
+static void flush_waiting(struct init *init)
+{
+	while (init->first) {
+		struct waiting *w = init->first;
+		int r = sbx_init_send(init->setup->control_fd, &w->message, w->fd);
+
+		if (r == -EAGAIN)
+			return;
+		if (r < 0)
+			_exit(EXIT_FAILURE);
+		init->first = w->next;
+		if (!init->first)
+			init->last = &init->first;
+		sbx_fd_close(&w->fd);
+		free(w);
+	}
+}
+
+static struct command *find_command(struct init *init, uint32_t number)
+{
+	for (size_t i = 0; i < SBX_N_ELEMENTS(init->commands); i++)
+		if (init->commands[i].number == number)
+			return &init->commands[i];
+	return NULL;
+}
+
+static int try_start(struct init *init, const struct sbx_init_message *m, int text_fd,
+	int *ret_master, pid_t *ret_pid, struct sbx_err *err)
+{
+	const struct sbx_init_start start = {
+		.text_fd = text_fd,
+		.text_size = m->text_size,
+		.rows = m->rows,
+		.columns = m->columns,
+	};
+	struct command *place = find_command(init, 0);
+	int r;
+
+	if (!m->command || find_command(init, m->command))
+		return sbx_err_set(err, EINVAL, "command number %u is 0 or in use", m->command);
+	if (!place)
+		return sbx_err_set(err, EAGAIN,
+			"%d commands run in this session, which is the limit",
+			SBX_INIT_COMMANDS_MAX);
+	r = sbx_init_start(&start, ret_master, ret_pid, err);
+	if (r < 0)
+		return r;
+	*place = (struct command){.number = m->command, .pid = *ret_pid};
+	return 0;
+}
+
+static void handle_start(struct init *init, const struct sbx_init_message *m, int text_fd)
+{
+	struct sbx_init_message answer = {.op = SBX_INIT_STARTED, .command = m->command};
+	struct sbx_err err = SBX_ERR_INIT;
+	int master = -EBADF;
+	pid_t pid = 0;
+
+	answer.code = try_start(init, m, text_fd, &master, &pid, &err);
+	answer.pid = (uint32_t)pid;
+	if (answer.code < 0)
+		(void)snprintf(answer.detail, sizeof(answer.detail), "%.231s", err.message);
+	send_message(init, &answer, master);
+}
+
+static void handle_signal(struct init *init, const struct sbx_init_message *m)
+{
+	struct command *command = m->command ? find_command(init, m->command) : NULL;
+
+	if (m->code < 1 || m->code >= NSIG)
+		return;
+	/* one that has ended meanwhile is no error: its EXITED is on its way */
+	if (command)
+		sbx_init_signal_tree(command->pid, m->code);
+	else if (!m->command)
+		(void)kill(-1, m->code); /* ESRCH: nobody is there */
+}
+
+static void handle_request(struct init *init)
+{
+	struct sbx_init_message m;
+	SBX_CLOSE int fd = -EBADF;
+	int r = sbx_init_read(init->setup->control_fd, &m, &fd);
+
+	if (r == -EAGAIN)
+		return;
+	if (r <= 0)
+		_exit(r == 0 ? EXIT_SUCCESS : EXIT_FAILURE); /* the kernel ends the session */
+	if (m.op == SBX_INIT_START)
+		handle_start(init, &m, fd);
+	else if (m.op == SBX_INIT_SIGNAL)
+		handle_signal(init, &m);
+}
+
+static void reap(struct init *init)
+{
+	struct signalfd_siginfo info;
+	pid_t pid;
+	int status;
+
+	(void)!read(init->signal_fd, &info, sizeof(info)); /* several may have become one */
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		for (size_t i = 0; i < SBX_N_ELEMENTS(init->commands); i++) {
+			struct command *c = &init->commands[i];
+
+			if (!c->number || c->pid != pid)
+				continue;
+			send_message(init,
+				&(struct sbx_init_message){.op = SBX_INIT_EXITED,
+					.command = c->number,
+					.code = status},
+				-EBADF);
+			*c = (struct command){0};
+			break;
+		}
+	}
+}
+
+static void serve(struct init *init)
+{
+	struct pollfd fds[] = {
+		{.fd = init->setup->control_fd},
+		{.fd = init->signal_fd, .events = POLLIN},
+	};
+
+	for (;;) {
+		fds[0].events = init->first ? POLLOUT : POLLIN;
+		if (poll(fds, SBX_N_ELEMENTS(fds), -1) < 0)
+			_exit(EXIT_FAILURE);
+		if (fds[0].revents & POLLOUT)
+			flush_waiting(init);
+		if (fds[1].revents)
+			reap(init);
+		if (fds[0].revents & POLLIN)
+			handle_request(init);
+		else if (fds[0].revents & (POLLHUP | POLLERR))
+			_exit(EXIT_SUCCESS);
+	}
+}
+
+void sbx_init_main(const struct sbx_init_setup *setup)
+{
+	static struct init init;
+	struct sbx_init_message ready = {.op = SBX_INIT_READY};
+	struct sbx_err err = SBX_ERR_INIT;
+
+	init.setup = setup;
+	init.last = &init.first;
+	for (size_t i = 0; i < SBX_N_ELEMENTS(steps) && ready.code == 0; i++)
+		ready.code = steps[i](&init, &err);
+	if (ready.code < 0)
+		(void)snprintf(ready.detail, sizeof(ready.detail), "%.231s", err.message);
+	send_message(&init, &ready, -EBADF);
+	if (ready.code < 0)
+		_exit(EXIT_FAILURE);
+	serve(&init);
+	_exit(EXIT_FAILURE);
+}

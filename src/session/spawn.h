@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The spawner process's own state. It lives in the store namespace, with these directories in the
+ * root of a small tmpfs:
+ *   /layers    the store's layers          /sessions  the sandbox's sessions
+ *   /l/<n>     layer n, idmapped           /s/<slot>  parent of upper and work, idmapped,
+ *   /o/<slot>  the slot's overlay                     while an overlay is being mounted
+ */
+#ifndef SBX_SESSION_SPAWN_H
+#define SBX_SESSION_SPAWN_H
+
+#include "sbx/spawner.h"
+
+#include "filter.h"
+
+/* The namespaces of one session, or the spawner's own to come back to. */
+struct sbx_ns_set {
+	int mnt, ipc, uts, net; /* -EBADF: not one of its own */
+};
+#define SBX_NS_SET_EMPTY ((struct sbx_ns_set){-EBADF, -EBADF, -EBADF, -EBADF})
+
+struct sbx_slot;
+
+struct sbx_spawn {
+	const struct sbx_spawner_config *config;
+	const struct sbx_filter *filter;
+	int sock_fd;
+	int proc_fd; /* the host's /proc: for opening /proc/self/ns/... */
+	int user_ns;
+	int template_ns;
+	struct sbx_ns_set home;
+	int layers_fd;        /* O_PATH of /layers */
+	int sessions_fd;      /* O_PATH of /sessions */
+	bool overlay_classic; /* this kernel wants the classic mount string (overlay.c) */
+	/* By layer number: 0 not attached, else 1 + how many slots use it. */
+	uint16_t layer_users[SBX_SPAWN_NAMES_MAX];
+	struct sbx_slot *slots[SBX_SPAWN_SLOTS_MAX];
+};
+
+/* Opens the calling process's namespace: "mnt", "ipc", "uts", "net". */
+int sbx_spawn_open_ns(
+	const struct sbx_spawn *spawn, const char *name, int *ret_fd, struct sbx_err *err);
+
+/* Layers (layers.c). */
+int sbx_spawn_layer(struct sbx_spawn *spawn, uint32_t number, const char *id, struct sbx_err *err);
+int sbx_spawn_unlayer(struct sbx_spawn *spawn, uint32_t number, struct sbx_err *err);
+
+/* Slots (slot.c): see spawner.h. ret_fd, ret_pidfd belong to the caller. */
+int sbx_slot_prepare(struct sbx_spawn *spawn, uint32_t number, const char *session_dir,
+	const uint32_t *layers, size_t n_layers, int *ret_fd, struct sbx_err *err);
+int sbx_slot_run(struct sbx_spawn *spawn, uint32_t number, int control_fd, int cgroup_fd,
+	int *ret_pidfd, struct sbx_err *err);
+int sbx_slot_renew(struct sbx_spawn *spawn, uint32_t number, struct sbx_err *err);
+int sbx_slot_drop(struct sbx_spawn *spawn, uint32_t number, struct sbx_err *err);
+
+#endif
