@@ -98,7 +98,7 @@ static int next_extent(int in, off_t *at, off_t end, off_t *ret_end)
 
 static int copy_extents(struct copy_data *data, int in, int out, off_t size)
 {
-	off_t at = 0, end;
+	off_t at = 0, end = 0;
 	int r;
 
 	while (at < size && (r = next_extent(in, &at, size, &end)) != 0) {
