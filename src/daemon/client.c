@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+#include "client.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "dispatch.h"
+#include "sbx/client.h"
+#include "sbx/sock.h"
+
+#define SOCKET_NAME "sandboxd.sock"
+#define SOCKET_MODE 0666 /* who may connect is decided by SO_PEERCRED */
+
+struct client {
+	TAILQ_ENTRY(client) entry;
+	struct daemon *daemon;
+	struct channel *channel;
+	struct request_list requests;
+	size_t n_requests;
+};
+
+static void request_free(struct request *request)
+{
+	if (request->client) {
+		TAILQ_REMOVE(&request->client->requests, request, entry);
+		request->client->n_requests--;
+	}
+	sbx_timer_free(request->timer);
+	sbx_json_put(&request->args);
+	free(request);
+}
+
+void request_result_text(struct request *request, const char *json, size_t size)
+{
+	if (request->client)
+		(void)channel_send(request->client->channel, SBX_WIRE_RESULT, request->id, json,
+			size, -EBADF); /* a dead client hears nothing */
+	request_free(request);
+}
+
+void request_result(struct request *request, struct json_object *result)
+{
+	size_t size;
+	const char *text = sbx_json_text(result, &size);
+
+	request_result_text(request, text, size);
+	sbx_json_put(&result);
+}
+
+void request_fail(struct request *request, const struct sbx_err *err, struct json_object *details)
+{
+	SBX_BUF struct sbx_buf frame = SBX_BUF_INIT;
+
+	if (request->client && sbx_wire_put_error(&frame, request->id, err, details) == 0)
+		(void)channel_send_raw(request->client->channel, frame.data, frame.size);
+	request_free(request);
+}
+
+int request_chunk(struct request *request, const void *bytes, size_t size)
+{
+	if (!request->client)
+		return -EPIPE;
+	return channel_send(
+		request->client->channel, SBX_WIRE_CHUNK, request->id, bytes, size, -EBADF);
+}
+
+static void send_error(struct client *client, uint64_t id, const struct sbx_err *err)
+{
+	SBX_BUF struct sbx_buf frame = SBX_BUF_INIT;
+
+	if (sbx_wire_put_error(&frame, id, err, NULL) == 0)
+		(void)channel_send_raw(client->channel, frame.data, frame.size);
+}
+
+static struct request *find_request(struct client *client, uint64_t id)
+{
+	struct request *request;
+
+	TAILQ_FOREACH(request, &client->requests, entry)
+	if (request->id == id)
+		return request;
+	return NULL;
+}
+
+static void stop_waiting(struct client *client, uint64_t id)
+{
+	struct request *request = find_request(client, id);
+	struct sbx_err err = SBX_ERR_INIT;
+
+	if (!request || !request->cancel)
+		return; /* answered already, or about to be */
+	request->cancel(request);
+	(void)sbx_err_kind(&err, SBX_KIND_CONFLICT, ECANCELED,
+		"waiting was cancelled by the caller; what it started goes on");
+	request_fail(request, &err, NULL);
+}
+
+/* Parses and checks; on success *ret is complete but for its list. */
+static int parse_request(const char *payload, size_t size, const struct sbx_op **ret_op,
+	struct json_object **ret_args, struct sbx_err *err)
+{
+	SBX_JSON struct json_object *body = NULL;
+	const struct sbx_op *op;
+	struct json_object *args;
+	int r = sbx_json_parse(payload, size, &body, err);
+
+	if (r < 0)
+		return r;
+	op = sbx_op_find(sbx_json_string(body, "op", ""));
+	if (!op)
+		return sbx_err_kind(err, SBX_KIND_INVALID, ENOSYS, "there is no operation '%s'",
+			sbx_json_string(body, "op", ""));
+	args = sbx_json_member(body, "args");
+	if (!json_object_is_type(args, json_type_object))
+		return sbx_err_kind(
+			err, SBX_KIND_INVALID, EINVAL, "%s: arguments must be an object", op->name);
+	r = sbx_op_check(op, args, err);
+	if (r < 0)
+		return r;
+	*ret_op = op;
+	*ret_args = json_object_get(args);
+	return 0;
+}
+
+static void start_request(struct client *client, uint64_t id, const char *payload, size_t size)
+{
+	SBX_JSON struct json_object *args = NULL;
+	struct sbx_err err = SBX_ERR_INIT;
+	const struct sbx_op *op = NULL;
+	struct request *request;
+
+	if (parse_request(payload, size, &op, &args, &err) < 0) {
+		send_error(client, id, &err);
+		return;
+	}
+	request = client->n_requests < CLIENT_REQUESTS_MAX ? calloc(1, sizeof(*request)) : NULL;
+	if (!request) {
+		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
+			"%d requests of this client are in flight; wait for some to be answered",
+			CLIENT_REQUESTS_MAX);
+		send_error(client, id, &err);
+		return;
+	}
+	*request = (struct request){
+		.daemon = client->daemon,
+		.client = client,
+		.id = id,
+		.op = op,
+		.args = sbx_take(&args),
+		.since_ns = sbx_now_ns(),
+	};
+	TAILQ_INSERT_TAIL(&client->requests, request, entry);
+	client->n_requests++;
+	dispatch(request);
+}
+
+static void on_frame(void *data, const struct sbx_wire_header *header, const char *payload)
+{
+	struct client *client = data;
+
+	if (header->kind == SBX_WIRE_REQUEST)
+		start_request(client, header->id, payload, header->size);
+	else if (header->kind == SBX_WIRE_CANCEL)
+		stop_waiting(client, header->id);
+}
+
+/* Requests that only waited end here; those that change something lose only their reader. */
+static void client_free(struct client *client)
+{
+	struct daemon *daemon = client->daemon;
+	struct request *request, *next;
+
+	for (request = TAILQ_FIRST(&client->requests); request; request = next) {
+		next = TAILQ_NEXT(request, entry);
+		if (request->cancel) {
+			request->cancel(request);
+			request_free(request);
+		} else {
+			request->client = NULL;
+		}
+	}
+	channel_free(client->channel);
+	TAILQ_REMOVE(&daemon->clients, client, entry);
+	daemon->n_clients--;
+	free(client);
+	daemon_touch(daemon);
+}
+
+static void on_closed(void *data, int reason)
+{
+	struct client *client = data;
+
+	if (reason < 0)
+		daemon_log("a client broke the protocol (%s); its connection is closed",
+			strerror(-reason));
+	client_free(client);
+}
+
+static const struct channel_events client_events = {.frame = on_frame, .closed = on_closed};
+
+/* Says who may not: the same words as for a sandbox that does not exist. */
+static void refuse(int fd, const struct sbx_err *err)
+{
+	SBX_BUF struct sbx_buf frame = SBX_BUF_INIT;
+
+	if (sbx_wire_put_error(&frame, 0, err, NULL) == 0)
+		(void)send(fd, frame.data, frame.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int admit(struct daemon *daemon, int fd, struct sbx_err *err)
+{
+	uid_t uid;
+	int r = sbx_sock_peer(fd, &uid, NULL);
+
+	if (r < 0)
+		return sbx_err_set(err, -r, "find out who connects: %m");
+	if (uid != 0 && uid != daemon->sandbox.owner_uid)
+		return sbx_client_no_sandbox(daemon->sandbox.id, err);
+	if (daemon->n_clients >= CLIENTS_MAX)
+		return sbx_err_kind(err, SBX_KIND_BUSY, EAGAIN,
+			"%d clients are connected to '%s'; close some", CLIENTS_MAX,
+			daemon->sandbox.id);
+	return 0;
+}
+
+static void on_connection(void *data, uint32_t events SBX_UNUSED)
+{
+	struct daemon *daemon = data;
+	SBX_CLOSE int fd = accept4(daemon->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	struct sbx_err err = SBX_ERR_INIT;
+	struct client *client;
+
+	if (fd < 0)
+		return; /* the caller gave up; or no descriptors: the backlog waits */
+	if (admit(daemon, fd, &err) < 0) {
+		refuse(fd, &err);
+		return;
+	}
+	client = calloc(1, sizeof(*client));
+	if (!client)
+		return;
+	client->daemon = daemon;
+	TAILQ_INIT(&client->requests);
+	if (channel_new(daemon->loop, sbx_fd_take(&fd), &client_events, client, &client->channel) <
+		0) {
+		free(client);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&daemon->clients, client, entry);
+	daemon->n_clients++;
+	(void)channel_send(client->channel, SBX_WIRE_RESULT, 0, "{}", 2, -EBADF);
+	daemon_touch(daemon);
+}
+
+int clients_listen(struct daemon *daemon, struct sbx_err *err)
+{
+	int r = sbx_sock_listen(
+		daemon->context.sandbox_fd, SOCKET_NAME, SOCKET_MODE, &daemon->listen_fd, err);
+
+	if (r < 0)
+		return r;
+	r = sbx_watch_new(daemon->loop, daemon->listen_fd, EPOLLIN, on_connection, daemon,
+		&daemon->listen_watch);
+	return r < 0 ? sbx_err_set(err, -r, "watch the socket: %m") : 0;
+}
+
+void clients_free(struct daemon *daemon)
+{
+	struct client *client;
+
+	sbx_watch_free(sbx_take(&daemon->listen_watch));
+	if (daemon->listen_fd >= 0)
+		(void)unlinkat(daemon->context.sandbox_fd, SOCKET_NAME, 0); /* stale is harmless */
+	sbx_fd_close(&daemon->listen_fd);
+	while ((client = TAILQ_FIRST(&daemon->clients)))
+		client_free(client);
+}

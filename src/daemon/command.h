@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command session: one shell command with its terminal and transcript.
+ *
+ *   WAITING   until its workspace session has a slot
+ *   STARTING  START was sent to init
+ *   RUNNING   the shell runs; the terminal is ours to read and write
+ *   EXITED    the shell is gone; the terminal is drained and the session published
+ *   ENDED     the result stands, also on disk
+ */
+#ifndef SBX_DAEMON_COMMAND_H
+#define SBX_DAEMON_COMMAND_H
+
+#include "client.h"
+#include "sbx/init.h"
+#include "sbx/transcript.h"
+#include "session.h"
+
+#define COMMANDS_KEPT       512 /* ended commands that stay readable, at least */
+#define COMMANDS_KEPT_NS    (24 * 3600 * SBX_NSEC_PER_SEC)
+#define COMMANDS_KEPT_MAX   4096       /* ended commands of any age; older ones are removed */
+#define COMMAND_SUMMARY_MAX 4096       /* bytes of the text that layer.json and lists show */
+#define COMMAND_STDIN_MAX   (1u << 20) /* bytes waiting for a terminal that does not read */
+#define COMMAND_ROWS        40
+#define COMMAND_COLUMNS     120
+#define COMMAND_GRACE_NS    (2 * SBX_NSEC_PER_SEC) /* between SIGTERM and SIGKILL */
+
+enum command_state {
+	COMMAND_WAITING,
+	COMMAND_STARTING,
+	COMMAND_RUNNING,
+	COMMAND_EXITED,
+	COMMAND_ENDED,
+};
+
+/* Ending by force: everything gets SIGTERM and a moment to clean up, then SIGKILL. */
+enum command_kill_phase {
+	COMMAND_KILL_NONE,
+	COMMAND_KILL_TERM,
+	COMMAND_KILL_KILL,
+};
+
+struct command {
+	TAILQ_ENTRY(command) entry;
+	TAILQ_ENTRY(command) in_session;
+	struct daemon *daemon;
+	struct session *session; /* NULL when it has none any more */
+	char id[SBX_ID_SIZE];
+	char session_id[SBX_ID_SIZE];
+	uint32_t number; /* for init */
+	enum command_state state;
+	char *summary; /* the text, cut to COMMAND_SUMMARY_MAX */
+	int text_fd;   /* sealed memfd, until START */
+	uint32_t text_size;
+
+	int dir_fd; /* commands/<id> */
+	struct sbx_transcript *transcript;
+	uint64_t yielded_rows; /* exec and stdin results go on from here */
+
+	int master_fd;
+	int slave_fd; /* held so that the terminal does not hang up while the shell has closed it */
+	struct sbx_watch *master_watch;
+	struct sbx_buf unwritten;     /* stdin that the terminal has not taken */
+	uint64_t n_queued, n_written; /* of all stdin, ever */
+
+	uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC */
+	uint64_t started_real_ns;
+	uint64_t timeout_ns;     /* 0: none */
+	struct sbx_timer *timer; /* timeout, then grace */
+	enum command_kill_phase kill_phase;
+	bool timed_out, killed, interrupted;
+
+	const char *status; /* the contract's word; "running" until ENDED */
+	int exit_code;
+	struct json_object *outcome; /* publish, publish_rejected, ...: members of the result */
+	bool crashed;                /* read back as running: its sandboxd is gone */
+	char *note;                  /* plain words: what limit or accident ended it */
+
+	struct request_list waiters;
+};
+
+/* command.c */
+struct command *command_alloc(struct daemon *daemon);
+int command_new(struct daemon *daemon, const char *text, size_t size, uint64_t timeout_ns,
+	struct command **ret, struct sbx_err *err);
+void command_free(struct command *command);
+void commands_free(struct daemon *daemon);
+/* NULL and SBX_KIND_NOT_FOUND when there is none, live or on disk. */
+struct command *command_find(struct daemon *daemon, const char *id, struct sbx_err *err);
+void command_send_start(struct command *command, int control_fd);
+void command_started(
+	struct command *command, const struct sbx_init_message *message, int master_fd);
+void command_exited(struct command *command, int wait_status);
+void command_killed_with_session(struct command *command);
+/* It could not be started: its requests get err, and it is forgotten. */
+void command_fail(struct command *command, const struct sbx_err *err);
+/* The result stands. result: of the publication (borrowed; NULL: none), err: it failed. */
+void command_end(struct command *command, struct json_object *result, const struct sbx_err *err);
+/* Ends it on somebody's wish: SIGTERM, a grace, SIGKILL. */
+void command_kill(struct command *command);
+/* No process is left in its session but init: the grace need not be waited for. */
+void command_session_empty(struct command *command);
+
+/* command_io.c */
+int command_open_terminal(struct command *command, int master_fd);
+void command_close_terminal(struct command *command);
+/* Reads what the terminal still holds. */
+void command_drain(struct command *command);
+int command_write(struct command *command, const char *bytes, size_t size, struct sbx_err *err);
+void command_drop_unwritten(struct command *command);
+
+/* command_answer.c */
+/* Answers when the command has ended, or at deadline_ns (CLOCK_MONOTONIC). Keeps the request. */
+void command_wait(struct command *command, struct request *request, uint64_t deadline_ns);
+/* Answers the waiters that need not wait any longer. */
+void command_wake(struct command *command);
+void command_add_outcome(struct json_object *answer, const struct command *command);
+/* Ids, status, exit code and time. */
+void command_add_state(struct json_object *answer, const struct command *command);
+/* Rows [start, start + limit), contiguous. */
+int command_add_output(struct json_object *answer, struct command *command, uint64_t start,
+	uint64_t limit, struct sbx_err *err);
+/* What publishing came to, in the words of the contract. The caller puts it. */
+struct json_object *publish_answer(const char *session_id, struct json_object *result);
+
+/* command_store.c */
+int command_save(struct command *command);
+int command_load(struct daemon *daemon, const char *id, struct command **ret, struct sbx_err *err);
+/* Frees ended commands beyond those kept in memory. */
+void commands_trim(struct daemon *daemon);
+/* And old ones from the disk. */
+void commands_expire(struct daemon *daemon);
+int commands_index_add(struct daemon *daemon, const char *id, uint64_t started_ns);
+/* Reads the names and ages of commands on disk, at start. */
+int commands_index_load(struct daemon *daemon);
+
+/* command_ops.c */
+void op_exec_command(struct request *request);
+void op_write_command_stdin(struct request *request);
+void op_read_command_lines(struct request *request);
+
+#endif

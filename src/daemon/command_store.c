@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commands on disk: commands/<id>/command.json and the transcript. Written when the command starts
+ * (so that a crash leaves its name) and when it ends. Only the latest ended commands are kept in
+ * memory; the others are read back when somebody asks for them.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "sbx/fs.h"
+
+#define COMMAND_JSON       "command.json"
+#define COMMAND_JSON_MAX   (16u << 20) /* conflicts of a large reject */
+#define COMMANDS_IN_MEMORY 64
+
+int command_save(struct command *command)
+{
+	SBX_JSON struct json_object *o = json_object_new_object();
+	const char *text;
+	size_t size;
+
+	if (!o)
+		return -ENOMEM;
+	sbx_json_add_int(o, "format", 1);
+	command_add_state(o, command);
+	sbx_json_add_string(o, "command", command->summary);
+	sbx_json_add_int(o, "started_ns", (int64_t)command->started_real_ns);
+	sbx_json_add_int(o, "duration_ns",
+		command->ended_ns ? (int64_t)(command->ended_ns - command->started_ns) : 0);
+	sbx_json_add_int(o, "yielded_rows", (int64_t)command->yielded_rows);
+	sbx_json_add_string(o, "note", command->note);
+	sbx_json_add(o, "outcome", json_object_get(command->outcome));
+	text = sbx_json_text(o, &size);
+	return sbx_fs_write_at(command->dir_fd, COMMAND_JSON, 0600, text, size, 0);
+}
+
+static const char *status_word(const char *word)
+{
+	static const char *const words[] = {"ok", "error", "timed_out", "cancelled"};
+
+	for (size_t i = 0; i < SBX_N_ELEMENTS(words); i++)
+		if (!strcmp(word, words[i]))
+			return words[i];
+	return NULL; /* it was still running when its sandboxd ended */
+}
+
+static int fill(struct command *command, struct json_object *o)
+{
+	const char *note = sbx_json_string(o, "note", NULL);
+
+	command->state = COMMAND_ENDED;
+	(void)snprintf(command->session_id, sizeof(command->session_id), "%s",
+		sbx_json_string(o, "workspace_session_id", "")); /* cut only if damaged */
+	command->summary = strdup(sbx_json_string(o, "command", ""));
+	command->started_real_ns = (uint64_t)sbx_json_int(o, "started_ns", 0);
+	command->ended_ns = (uint64_t)sbx_json_int(o, "duration_ns", 0);
+	command->yielded_rows = (uint64_t)sbx_json_int(o, "yielded_rows", 0);
+	command->exit_code = (int)sbx_json_int(o, "exit_code", 128 + 9);
+	command->outcome = json_object_get(sbx_json_member(o, "outcome"));
+	command->status = status_word(sbx_json_string(o, "status", ""));
+	if (!command->status) {
+		command->crashed = true;
+		command->status = "error";
+		note = "ended by the end of the sandboxd that ran it";
+	}
+	command->note = note ? strdup(note) : NULL;
+	return command->summary && (!note || command->note) ? 0 : -ENOMEM;
+}
+
+static int load(struct command *command, struct sbx_err *err)
+{
+	SBX_BUF struct sbx_buf text = SBX_BUF_INIT;
+	SBX_JSON struct json_object *o = NULL;
+	int r;
+
+	command->dir_fd = openat(command->daemon->context.commands_fd, command->id,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (command->dir_fd < 0)
+		return sbx_err_set(err, errno, "open command %s: %m", command->id);
+	r = sbx_fs_read_at(command->dir_fd, COMMAND_JSON, COMMAND_JSON_MAX, &text);
+	if (r < 0)
+		return sbx_err_set(err, -r, "read command.json of %s: %m", command->id);
+	r = sbx_json_parse(text.data ? text.data : "", text.size, &o, err);
+	if (r == 0)
+		r = fill(command, o);
+	if (r < 0)
+		return sbx_err_set(err, -r, "command.json of %s is damaged", command->id);
+	return sbx_transcript_open(command->dir_fd, 0, 0, &command->transcript, err);
+}
+
+int command_load(struct daemon *daemon, const char *id, struct command **ret, struct sbx_err *err)
+{
+	struct command *command = command_alloc(daemon);
+	int r;
+
+	if (!command)
+		return sbx_err_set(err, ENOMEM, "read command %s: no memory", id);
+	(void)snprintf(command->id, sizeof(command->id), "%s", id); /* checked by the caller */
+	command->state = COMMAND_ENDED;
+	r = load(command, err);
+	if (r < 0) {
+		command_free(command);
+		return r;
+	}
+	*ret = command;
+	return 0;
+}
+
+static void remove_done(void *data SBX_UNUSED, const char *text SBX_UNUSED, size_t size SBX_UNUSED,
+	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
+{
+	if (err)
+		daemon_log("remove an old command: %s", err->message);
+}
+
+static void remove_from_disk(struct daemon *daemon, const char *id)
+{
+	struct job_request request = {.name = "remove",
+		.args = json_object_new_object(),
+		.fd = -EBADF,
+		.done = remove_done};
+
+	if (!request.args)
+		return; /* the next start counts again */
+	sbx_json_add_string(request.args, "command_dir", id);
+	(void)pool_submit(daemon->pool, &request);
+}
+
+/* Oldest first; beyond COMMANDS_KEPT those older than a day go, beyond COMMANDS_KEPT_MAX all. */
+static void expire_on_disk(struct daemon *daemon)
+{
+	struct command_index *index = &daemon->command_index;
+	uint64_t now = sbx_realtime_ns();
+	size_t n = 0;
+
+	while (index->n - n > COMMANDS_KEPT &&
+		(index->n - n > COMMANDS_KEPT_MAX ||
+			index->entries[n].started_ns + COMMANDS_KEPT_NS < now))
+		remove_from_disk(daemon, index->entries[n++].id);
+	if (!n)
+		return;
+	index->n -= n;
+	memmove(index->entries, index->entries + n, index->n * sizeof(*index->entries));
+}
+
+void commands_trim(struct daemon *daemon)
+{
+	struct command *command, *next;
+	size_t n_ended = daemon->n_commands - daemon->n_live_commands;
+
+	for (command = TAILQ_FIRST(&daemon->commands); command && n_ended > COMMANDS_IN_MEMORY;
+		command = next) {
+		next = TAILQ_NEXT(command, entry);
+		if (command->state != COMMAND_ENDED || !TAILQ_EMPTY(&command->waiters))
+			continue;
+		command_free(command);
+		n_ended--;
+	}
+}
+
+void commands_expire(struct daemon *daemon)
+{
+	commands_trim(daemon);
+	expire_on_disk(daemon);
+}
+
+int commands_index_add(struct daemon *daemon, const char *id, uint64_t started_ns)
+{
+	struct command_index *index = &daemon->command_index;
+	struct command_index_entry *entries;
+
+	if (index->n == index->capacity) {
+		size_t capacity = index->capacity ? 2 * index->capacity : 64;
+
+		entries = reallocarray(index->entries, capacity, sizeof(*entries));
+		if (!entries)
+			return -ENOMEM;
+		index->entries = entries;
+		index->capacity = capacity;
+	}
+	(void)snprintf(index->entries[index->n].id, SBX_ID_SIZE, "%s", id); /* ids fit */
+	index->entries[index->n++].started_ns = started_ns;
+	return 0;
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct command_index_entry *x = a, *y = b;
+
+	return x->started_ns < y->started_ns ? -1 : x->started_ns > y->started_ns;
+}
+
+int commands_index_load(struct daemon *daemon)
+{
+	int fd = openat(daemon->context.commands_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
+	struct stat st;
+	int r = 0;
+	DIR *dir;
+
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		sbx_fd_close(&fd);
+		return -ENOMEM;
+	}
+	while (r == 0 && (entry = readdir(dir))) {
+		if (!sbx_id_has_prefix(entry->d_name, SBX_ID_COMMAND) ||
+			fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		r = commands_index_add(daemon, entry->d_name,
+			(uint64_t)st.st_mtim.tv_sec * SBX_NSEC_PER_SEC +
+				(uint64_t)st.st_mtim.tv_nsec);
+	}
+	(void)closedir(dir); /* read-only */
+	qsort(daemon->command_index.entries, daemon->command_index.n,
+		sizeof(struct command_index_entry), by_age);
+	return r;
+}

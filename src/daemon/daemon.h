@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sandboxd's parts and what they know of each other. Everything runs in one event loop; nothing
+ * here blocks. Each noun has its own file:
+ *
+ *   client    connections, requests and their answers
+ *   slots     the spawner's slots and the layers attached for them
+ *   session   workspace sessions: from a prepared slot to the end of their last command
+ *   command   command sessions: terminal, transcript, waiting, limits in time
+ *   commit    publications: prepared by workers, put in order, written to head.log
+ *   fileop    the file tools
+ *   show      what sbx-admin asks for
+ *   recover   what the last sandboxd left behind
+ */
+#ifndef SBX_DAEMON_DAEMON_H
+#define SBX_DAEMON_DAEMON_H
+
+#include <sys/queue.h>
+
+#include "pool.h"
+#include "sbx/loop.h"
+#include "sbx/op.h"
+#include "sbx/store.h"
+
+#define DAEMON_IDLE_NS (60 * SBX_NSEC_PER_SEC) /* without client, command or managed session */
+
+struct client;
+struct command;
+struct commits;
+struct request;
+struct session;
+struct slots;
+
+TAILQ_HEAD(client_list, client);
+TAILQ_HEAD(command_list, command);
+TAILQ_HEAD(request_list, request);
+TAILQ_HEAD(session_list, session);
+
+/* Commands on disk, oldest first. */
+struct command_index_entry {
+	char id[SBX_ID_SIZE];
+	uint64_t started_ns; /* CLOCK_REALTIME */
+};
+struct command_index {
+	struct command_index_entry *entries;
+	size_t n, capacity;
+};
+
+struct daemon {
+	struct sbx_loop *loop;
+	struct sbx_sandbox sandbox;
+	struct sbx_job_context context; /* the directories, by descriptor */
+	struct sbx_head_log *log;
+	struct pool *pool;
+	struct slots *slots;
+	struct commits *commits;
+
+	int listen_fd;
+	struct sbx_watch *listen_watch;
+	int signal_fd;
+	struct sbx_watch *signal_watch;
+	struct sbx_timer *idle_timer;
+
+	struct client_list clients;
+	size_t n_clients;
+	struct session_list sessions; /* all but the standby */
+	size_t n_sessions;
+	struct session *standby;      /* the next automatic session, prepared; or NULL */
+	struct command_list commands; /* newest last; live ones and the latest ended */
+	size_t n_commands, n_live_commands;
+	uint32_t next_command_number;
+	struct command_index command_index;
+
+	bool stopping;
+	bool squashing, collecting;
+	uint64_t started_ns;
+};
+
+/* The head that clients see: durable. */
+const struct sbx_head *daemon_head(const struct daemon *daemon);
+/* Looks whether sandboxd has become idle, or is so no more. Call after every end of something. */
+void daemon_touch(struct daemon *daemon);
+/* Ends the loop; what runs is ended by the kernel and found again by the next start. */
+void daemon_stop(struct daemon *daemon);
+/* One line on stderr (the log), with the time. */
+void daemon_log(const char *fmt, ...) SBX_PRINTF(1, 2);
+
+#endif

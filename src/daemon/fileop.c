@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "fileop.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "commit.h"
+#include "session.h"
+
+/* A request that a worker answers. */
+struct file_job {
+	struct request *request;
+	struct session *session; /* whose root the worker holds; NULL: none */
+	bool is_change;
+};
+
+static void fail(struct request *request, int r, const char *what)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+
+	if (r == -EAGAIN)
+		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
+			"%s: %d jobs are waiting; try again in a moment", what, POOL_QUEUE_MAX);
+	else
+		(void)sbx_err_set(&err, -r, "%s: %m", what);
+	request_fail(request, &err, NULL);
+}
+
+static void release(struct file_job *job)
+{
+	if (job->session)
+		session_release_root(job->session);
+	free(job);
+}
+
+/* What the tool's caller gets of the result of a change. */
+static void answer_tool(struct request *request, struct json_object *result)
+{
+	struct json_object *tool = json_object_get(sbx_json_member(result, "tool"));
+
+	request_result(request, tool ? tool : json_object_new_object());
+}
+
+static void on_done(void *data, const char *text, size_t size, const struct sbx_err *err,
+	struct json_object *details)
+{
+	struct file_job *job = data;
+	SBX_JSON struct json_object *result = NULL;
+	struct sbx_err parse_err = SBX_ERR_INIT;
+
+	if (err)
+		request_fail(job->request, err, details);
+	else if (!job->is_change)
+		request_result_text(job->request, text, size);
+	else if (sbx_json_parse(text, size, &result, &parse_err) < 0)
+		request_fail(job->request, &parse_err, NULL);
+	else
+		answer_tool(job->request, result);
+	release(job);
+}
+
+static void on_chunk(void *data, const void *bytes, size_t size)
+{
+	struct file_job *job = data;
+
+	(void)request_chunk(job->request, bytes, size); /* its client may be gone */
+}
+
+static struct json_object *job_args(const struct request *request)
+{
+	struct json_object *args = json_object_new_object();
+
+	if (!args)
+		abort();
+	sbx_json_add(args, "args", json_object_get(request->args));
+	sbx_json_add_string(args, "root_at", request->daemon->sandbox.root_at);
+	return args;
+}
+
+static void add_head(struct json_object *args, const struct daemon *daemon)
+{
+	const struct sbx_head *head = daemon_head(daemon);
+	struct json_object *layers = json_object_new_array();
+
+	if (!layers)
+		abort();
+	for (size_t i = 0; i < head->stack.n; i++)
+		(void)json_object_array_add(layers, json_object_new_string(head->stack.ids[i]));
+	sbx_json_add(args, "head", layers);
+	sbx_json_add_int(args, "version", (int64_t)head->version);
+}
+
+static void submit(struct request *request, struct session *session, bool is_change)
+{
+	struct file_job *job = calloc(1, sizeof(*job));
+	struct job_request submission = {
+		.name = request->op->name,
+		.fd = session ? session->root_fd : -EBADF,
+		.done = on_done,
+		.chunk = on_chunk,
+		.data = job,
+	};
+	int r;
+
+	if (!job) {
+		fail(request, -ENOMEM, request->op->name);
+		return;
+	}
+	*job = (struct file_job){.request = request, .session = session, .is_change = is_change};
+	submission.args = job_args(request);
+	if (session)
+		sbx_json_add_int(submission.args, "id_base", request->daemon->sandbox.id_base);
+	else
+		add_head(submission.args, request->daemon);
+	r = pool_submit(request->daemon->pool, &submission);
+	if (r < 0) {
+		free(job);
+		fail(request, r, request->op->name);
+		return;
+	}
+	if (session)
+		session->n_file_jobs++;
+}
+
+static void on_published(void *data, struct json_object *result, const struct sbx_err *err,
+	struct json_object *details)
+{
+	struct request *request = data;
+
+	if (err)
+		request_fail(request, err, details);
+	else
+		answer_tool(request, result);
+}
+
+static void publish(struct request *request)
+{
+	int r = commit_operation(request->daemon->commits, request->op->name, job_args(request),
+		on_published, request);
+
+	if (r < 0)
+		fail(request, r, request->op->name);
+}
+
+/* In a session that is still being prepared the request waits: session_advance() comes back. */
+static void in_session(struct request *request, const char *id, bool is_change)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+	struct session *session = session_find(request->daemon, id, &err);
+
+	if (!session || session_check_usable(session, &err) < 0) {
+		request_fail(request, &err, NULL);
+	} else if (session->state == SESSION_PREPARING) {
+		session_hold_request(session, request);
+	} else {
+		submit(request, session, is_change);
+	}
+}
+
+void op_file_read(struct request *request)
+{
+	const char *id = sbx_json_string(request->args, "workspace_session_id", NULL);
+
+	if (id)
+		in_session(request, id, false);
+	else
+		submit(request, NULL, false);
+}
+
+void op_file_change(struct request *request)
+{
+	const char *id = sbx_json_string(request->args, "workspace_session_id", NULL);
+
+	if (id)
+		in_session(request, id, true);
+	else
+		publish(request);
+}
+
+void op_read_job(struct request *request)
+{
+	submit(request, NULL, false);
+}

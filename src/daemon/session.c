@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dispatch.h"
+#include "session_internal.h"
+
+static const char *const state_names[] = {
+	[SESSION_PREPARING] = "preparing",
+	[SESSION_READY] = "idle",
+	[SESSION_RUNNING] = "running",
+	[SESSION_STOPPING] = "stopping",
+	[SESSION_DROPPING] = "stopping",
+	[SESSION_PUBLISHING] = "publishing",
+	[SESSION_ENDED] = "ended",
+};
+
+const char *session_state_name(const struct session *session)
+{
+	return state_names[session->state];
+}
+
+int session_alloc(struct daemon *daemon, const char *id, bool managed, struct session **ret)
+{
+	struct session *session = calloc(1, sizeof(*session));
+
+	if (!session)
+		return -ENOMEM;
+	*session = (struct session){
+		.daemon = daemon,
+		.managed = managed,
+		.state = SESSION_PREPARING,
+		.created_ns = sbx_realtime_ns(),
+		.slot = SLOT_NONE,
+		.root_fd = -EBADF,
+		.control_fd = -EBADF,
+		.pidfd = -EBADF,
+	};
+	(void)snprintf(session->id, sizeof(session->id), "%s", id); /* ids fit */
+	TAILQ_INIT(&session->commands);
+	TAILQ_INIT(&session->finished);
+	TAILQ_INIT(&session->waiters);
+	TAILQ_INIT(&session->held);
+	*ret = session;
+	return 0;
+}
+
+void session_free(struct session *session)
+{
+	struct daemon *daemon;
+
+	if (!session)
+		return;
+	daemon = session->daemon;
+	session_close_init(session);
+	if (session == daemon->standby) {
+		daemon->standby = NULL;
+	} else if (session->entry.tqe_prev) {
+		TAILQ_REMOVE(&daemon->sessions, session, entry);
+		daemon->n_sessions--;
+	}
+	sbx_fd_close(&session->root_fd);
+	sbx_head_done(&session->base);
+	free(session->first_command);
+	free(session);
+}
+
+static void session_list(struct session *session)
+{
+	TAILQ_INSERT_TAIL(&session->daemon->sessions, session, entry);
+	session->daemon->n_sessions++;
+}
+
+static int copy_head(const struct sbx_head *from, struct sbx_head *ret)
+{
+	ret->version = from->version;
+	return sbx_stack_copy(&from->stack, &ret->stack);
+}
+
+/* A new session over the present head: directory made, slot asked for. */
+static int session_new(
+	struct daemon *daemon, bool managed, struct session **ret, struct sbx_err *err)
+{
+	struct session *session;
+	char id[SBX_ID_SIZE];
+	int r;
+
+	r = sbx_id_new(SBX_ID_SESSION, id);
+	if (r == 0)
+		r = session_alloc(daemon, id, managed, &session);
+	if (r < 0)
+		return sbx_err_set(err, -r, "make a session: %m");
+	r = copy_head(daemon_head(daemon), &session->base);
+	if (r < 0)
+		(void)sbx_err_set(err, -r, "make a session: %m");
+	if (r == 0)
+		r = session_dir_make(daemon->context.sessions_fd, daemon->context.layers_fd, id,
+			managed, &session->base, err);
+	if (r == 0)
+		r = session_prepare_slot(session, err);
+	if (r < 0) {
+		session_free(session);
+		return r;
+	}
+	*ret = session;
+	return 0;
+}
+
+static void stop_holding(struct request *request)
+{
+	struct session *session = request->waiting_on;
+
+	TAILQ_REMOVE(&session->held, request, wait);
+	request->cancel = NULL;
+}
+
+void session_hold_request(struct session *session, struct request *request)
+{
+	request->waiting_on = session;
+	request->cancel = stop_holding;
+	TAILQ_INSERT_TAIL(&session->held, request, wait);
+}
+
+static void release_held(struct session *session)
+{
+	struct request *request;
+
+	while ((request = TAILQ_FIRST(&session->held))) {
+		stop_holding(request);
+		dispatch(request);
+	}
+}
+
+static void on_prepared(void *data, int fd, const struct sbx_err *err)
+{
+	struct session *session = data;
+	bool empty;
+
+	if (err) {
+		sbx_fd_close(&fd);
+		session_fail(session, err);
+		return;
+	}
+	sbx_fd_close(&session->root_fd);
+	session->root_fd = fd;
+	session->state = SESSION_READY;
+	if (session_dir_upper(session->daemon->context.sessions_fd, session->id,
+		    &session->upper_stat, &empty) < 0)
+		session->upper_stat = (struct stat){0}; /* then it never counts as untouched */
+	release_held(session);
+	session_advance(session);
+}
+
+int session_prepare_slot(struct session *session, struct sbx_err *err)
+{
+	int r = slot_prepare(session->daemon->slots, session->id, &session->base.stack, on_prepared,
+		session, &session->slot);
+
+	session->state = SESSION_PREPARING;
+	if (r == -EMFILE)
+		return sbx_err_kind(err, SBX_KIND_BUSY, EMFILE,
+			"all %d session slots of sandbox '%s' are in use; end some sessions",
+			SBX_SPAWN_SLOTS_MAX, session->daemon->sandbox.id);
+	return r < 0 ? sbx_err_set(err, -r, "prepare session %s: %m", session->id) : 0;
+}
+
+static bool fits_head(const struct session *session)
+{
+	return session->base.version == daemon_head(session->daemon)->version;
+}
+
+/* The head moved on: the standby would show old files. */
+static void drop_standby(struct daemon *daemon)
+{
+	struct session *standby = sbx_take(&daemon->standby);
+
+	session_list(standby);
+	session_stop(standby, SESSION_END_DISCARD);
+}
+
+void session_prepare_standby(struct daemon *daemon)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+
+	if (daemon->stopping)
+		return;
+	if (daemon->standby && fits_head(daemon->standby))
+		return;
+	if (daemon->standby)
+		drop_standby(daemon);
+	if (session_new(daemon, false, &daemon->standby, &err) < 0)
+		daemon_log("prepare the next session: %s", err.message); /* exec tries again */
+}
+
+static int check_room(struct daemon *daemon, struct sbx_err *err)
+{
+	if (daemon->n_sessions < SESSIONS_MAX)
+		return 0;
+	return sbx_err_kind(err, SBX_KIND_BUSY, EAGAIN,
+		"sandbox '%s' has %d live sessions, its limit; wait for commands to end or discard "
+		"managed sessions",
+		daemon->sandbox.id, SESSIONS_MAX);
+}
+
+int session_take_automatic(struct daemon *daemon, struct session **ret, struct sbx_err *err)
+{
+	struct session *session;
+	int r = check_room(daemon, err);
+
+	if (r < 0)
+		return r;
+	if (daemon->standby && !fits_head(daemon->standby))
+		drop_standby(daemon);
+	session = sbx_take(&daemon->standby);
+	if (!session)
+		r = session_new(daemon, false, &session, err);
+	if (r < 0)
+		return r;
+	session_list(session);
+	*ret = session;
+	return 0;
+}
+
+int session_new_managed(struct daemon *daemon, struct session **ret, struct sbx_err *err)
+{
+	struct session *session;
+	int r = check_room(daemon, err);
+
+	if (r == 0)
+		r = session_new(daemon, true, &session, err);
+	if (r < 0)
+		return r;
+	session_list(session);
+	*ret = session;
+	return 0;
+}
+
+int session_adopt(struct daemon *daemon, const char *id, struct sbx_head *base,
+	struct session **ret, struct sbx_err *err)
+{
+	struct session *session;
+	int r = session_dir_renew_work(daemon->context.sessions_fd, id);
+
+	if (r == 0)
+		r = session_alloc(daemon, id, true, &session);
+	if (r < 0)
+		return sbx_err_set(err, -r, "bring back session %s: %m", id);
+	session->base = *base;
+	*base = (struct sbx_head){0};
+	session_list(session);
+	r = session_prepare_slot(session, err);
+	if (r < 0) {
+		session_free(session);
+		return r;
+	}
+	*ret = session;
+	return 0;
+}
+
+struct session *session_find(struct daemon *daemon, const char *id, struct sbx_err *err)
+{
+	struct session *session;
+
+	TAILQ_FOREACH(session, &daemon->sessions, entry)
+	if (!strcmp(session->id, id) && session->end != SESSION_END_DISCARD)
+		return session;
+	(void)sbx_err_kind(err, SBX_KIND_NOT_FOUND, ENOENT,
+		"no workspace session '%.64s' in sandbox '%s'; it may have ended", id,
+		daemon->sandbox.id);
+	return NULL;
+}
+
+int session_check_usable(const struct session *session, struct sbx_err *err)
+{
+	if (session->state <= SESSION_RUNNING && session->end == SESSION_END_NONE)
+		return 0;
+	return sbx_err_kind(err, SBX_KIND_CONFLICT, ESHUTDOWN,
+		"workspace session %s is %s; start a new one (omit workspace_session_id)",
+		session->id, session_state_name(session));
+}
+
+/* Untouched: not even the root's change time moved since the overlay was mounted. */
+static bool is_untouched(const struct session *session)
+{
+	struct stat st;
+	bool empty;
+
+	if (session_dir_upper(session->daemon->context.sessions_fd, session->id, &st, &empty) < 0)
+		return false;
+	return empty && st.st_ctim.tv_sec == session->upper_stat.st_ctim.tv_sec &&
+	       st.st_ctim.tv_nsec == session->upper_stat.st_ctim.tv_nsec;
+}
+
+static void on_renewed(void *data, int fd, const struct sbx_err *err)
+{
+	struct session *session = data;
+
+	sbx_fd_close(&fd);
+	session->state = SESSION_READY;
+	if (err)
+		session_fail(session, err);
+	else
+		session_advance(session);
+}
+
+bool session_become_standby(struct session *session)
+{
+	struct daemon *daemon = session->daemon;
+	struct session *standby;
+	char id[SBX_ID_SIZE];
+	int fd = daemon->context.sessions_fd;
+
+	if (daemon->stopping || daemon->standby || session->managed || session->n_file_jobs ||
+		!fits_head(session) || !is_untouched(session))
+		return false;
+	if (sbx_id_new(SBX_ID_SESSION, id) < 0 || session_alloc(daemon, id, false, &standby) < 0)
+		return false;
+	if (renameat(fd, session->id, fd, id) < 0) {
+		session_free(standby);
+		return false;
+	}
+	standby->base = session->base;
+	standby->upper_stat = session->upper_stat;
+	standby->slot = session->slot;
+	standby->root_fd = sbx_fd_take(&session->root_fd);
+	session->base = (struct sbx_head){0};
+	session->slot = SLOT_NONE;
+	if (slot_renew(daemon->slots, standby->slot, on_renewed, standby) < 0) {
+		struct sbx_err err = SBX_ERR_INIT;
+
+		(void)sbx_err_set(&err, EIO, "renew a session slot");
+		session_list(standby);
+		standby->state = SESSION_READY;
+		session_fail(standby, &err);
+		return true;
+	}
+	daemon->standby = standby;
+	return true;
+}

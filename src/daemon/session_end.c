@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a session, in this order, each step only after the one before is known to be done:
+ * kill init (the kernel kills all processes in its pid namespace) → init's pidfd reports its death
+ * → the terminals' last bytes are read → the slot is dropped (the overlay is released) → the upper
+ * is published or discarded → the commands that ran in it end, and who waits for them is told.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sbx/sys.h"
+#include "session_internal.h"
+
+static void remove_dir_done(void *data SBX_UNUSED, const char *text SBX_UNUSED,
+	size_t size SBX_UNUSED, const struct sbx_err *err, struct json_object *details SBX_UNUSED)
+{
+	if (err)
+		daemon_log(
+			"remove a session directory: %s; the next start tries again", err->message);
+}
+
+/* The directory's work is done: out of the way now, removed by a worker some time. */
+static void bury_dir(struct session *session)
+{
+	struct daemon *daemon = session->daemon;
+	char name[SBX_ID_SIZE + 8];
+	struct job_request request = {.name = "remove", .fd = -EBADF, .done = remove_dir_done};
+
+	if (session_dir_bury(daemon->context.sessions_fd, session->id, name) < 0)
+		return;
+	request.args = json_object_new_object();
+	if (!request.args)
+		return;
+	sbx_json_add_string(request.args, "session_dir", name);
+	(void)pool_submit(daemon->pool, &request); /* else the next start removes it */
+}
+
+/* Ends the commands of the session and answers who waited for it. */
+static void tell(struct session *session, struct json_object *result, const struct sbx_err *err)
+{
+	struct command *command;
+	struct request *request;
+
+	while ((command = TAILQ_FIRST(&session->finished))) {
+		TAILQ_REMOVE(&session->finished, command, in_session);
+		command_end(command, result, err);
+	}
+	while ((request = TAILQ_FIRST(&session->waiters))) {
+		TAILQ_REMOVE(&session->waiters, request, wait);
+		if (err)
+			request_fail(request, err, NULL);
+		else
+			request_result(request, publish_answer(session->id, result));
+	}
+}
+
+static void finish(struct session *session, struct json_object *result)
+{
+	struct daemon *daemon = session->daemon;
+
+	session->state = SESSION_ENDED;
+	tell(session, result, NULL);
+	session_free(session);
+	session_prepare_standby(daemon);
+	daemon_touch(daemon);
+}
+
+/* The session goes on to live as a managed one: its work could not be published now. */
+static void keep_alive(
+	struct session *session, struct json_object *result, const struct sbx_err *err)
+{
+	struct sbx_err prepare_err = SBX_ERR_INIT;
+
+	session->managed = true;
+	session->end = SESSION_END_NONE;
+	tell(session, result, err);
+	if (session_dir_renew_work(session->daemon->context.sessions_fd, session->id) < 0 ||
+		session_prepare_slot(session, &prepare_err) < 0) {
+		daemon_log("session %s is kept on disk and comes back at the next start: %s",
+			session->id, prepare_err.message);
+		session_free(session);
+	}
+}
+
+static void on_published(void *data, struct json_object *result, const struct sbx_err *err,
+	struct json_object *details SBX_UNUSED)
+{
+	struct session *session = data;
+	const char *outcome = sbx_json_string(result, "outcome", "");
+	struct sbx_err kept = SBX_ERR_INIT;
+
+	if (err) {
+		(void)sbx_err_kind(&kept, err->kind, EIO,
+			"%s; nothing is lost: the work is kept in workspace session %s, publish it "
+			"again with 'sbx-admin session publish %s %s' when this is mended",
+			err->message, session->id, session->daemon->sandbox.id, session->id);
+		keep_alive(session, NULL, &kept);
+		return;
+	}
+	if (!strcmp(outcome, "rejected") && session->managed) {
+		keep_alive(session, result, NULL);
+		return;
+	}
+	bury_dir(session);
+	finish(session, result);
+}
+
+void session_publish_now(struct session *session)
+{
+	char owner[SBX_ID_SIZE + sizeof("workspace_session:")];
+	struct sbx_err err = SBX_ERR_INIT;
+	int r;
+
+	(void)snprintf(owner, sizeof(owner), "workspace_session:%s", session->id); /* fits */
+	session->state = SESSION_PUBLISHING;
+	r = commit_session(session->daemon->commits, session->id, &session->base, owner,
+		session->first_command, on_published, session);
+	if (r < 0) {
+		(void)sbx_err_set(&err, -r, "publish session %s: %m", session->id);
+		on_published(session, NULL, &err, NULL);
+	}
+}
+
+static void on_dropped(void *data, int fd, const struct sbx_err *err)
+{
+	struct session *session = data;
+
+	sbx_fd_close(&fd);
+	session->slot = SLOT_NONE;
+	if (err)
+		daemon_log("release session %s: %s", session->id, err->message);
+	if (session->end == SESSION_END_PUBLISH && !err) {
+		session_publish_now(session);
+	} else if (session->end == SESSION_END_PUBLISH) {
+		on_published(session, NULL, err, NULL); /* unknown who still writes: not read now */
+	} else {
+		bury_dir(session);
+		finish(session, NULL);
+	}
+}
+
+static void drop(struct session *session)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+	int r;
+
+	session->state = SESSION_DROPPING;
+	if (session->n_file_jobs)
+		return; /* session_release_root() comes back here */
+	sbx_fd_close(&session->root_fd);
+	r = slot_drop(session->daemon->slots, session->slot, on_dropped, session);
+	if (r < 0) {
+		(void)sbx_err_set(&err, -r, "release session %s: %m", session->id);
+		on_dropped(session, -EBADF, &err);
+	}
+}
+
+void session_release_root(struct session *session)
+{
+	session->n_file_jobs--;
+	if (session->state == SESSION_DROPPING && session->n_file_jobs == 0)
+		drop(session);
+}
+
+/* Commands whose shell did not report its end were killed with the session. */
+static void finish_commands(struct session *session)
+{
+	struct command *command;
+
+	while ((command = TAILQ_FIRST(&session->commands))) {
+		TAILQ_REMOVE(&session->commands, command, in_session);
+		session->n_commands--;
+		TAILQ_INSERT_TAIL(&session->finished, command, in_session);
+		command_killed_with_session(command);
+	}
+	TAILQ_FOREACH(command, &session->finished, in_session)
+	command_drain(command);
+}
+
+/* What a discarded or untouched session answers: nothing to publish. */
+static struct json_object *no_op_result(const struct session *session)
+{
+	struct json_object *result = json_object_new_object();
+
+	if (!result)
+		abort();
+	sbx_json_add_string(result, "outcome", "no_op");
+	sbx_json_add_int(result, "version", (int64_t)daemon_head(session->daemon)->version);
+	return result;
+}
+
+void session_stopped(struct session *session)
+{
+	finish_commands(session);
+	if (session->end == SESSION_END_NONE) {
+		struct command *command;
+
+		/* managed, and all its processes ended by themselves or were killed */
+		while ((command = TAILQ_FIRST(&session->finished))) {
+			TAILQ_REMOVE(&session->finished, command, in_session);
+			command_end(command, NULL, NULL);
+		}
+		session->state = SESSION_READY;
+		session_advance(session);
+		return;
+	}
+	if (session->end == SESSION_END_PUBLISH && session_become_standby(session)) {
+		SBX_JSON struct json_object *result = no_op_result(session);
+
+		finish(session, result);
+		return;
+	}
+	drop(session);
+}
+
+void session_stop(struct session *session, enum session_end end)
+{
+	if (session->end == SESSION_END_NONE)
+		session->end = end;
+	switch (session->state) {
+	case SESSION_PREPARING:
+		return; /* session_advance() goes on when the slot is there */
+	case SESSION_READY:
+		session_advance(session);
+		return;
+	case SESSION_RUNNING:
+		session->state = SESSION_STOPPING;
+		if (session->pidfd >= 0)
+			(void)sbx_sys_pidfd_signal(
+				session->pidfd, SIGKILL); /* dead: pidfd says so */
+		return;
+	default:
+		return; /* on its way already */
+	}
+}
+
+void session_advance(struct session *session)
+{
+	if (session->state != SESSION_READY)
+		return;
+	if (session->end != SESSION_END_NONE)
+		session_stopped(session);
+	else if (session->n_commands)
+		session_start_init(session);
+}
+
+/* The last command of an automatic session ends it; all others end alone. */
+void session_command_exited(struct session *session, struct command *command)
+{
+	TAILQ_REMOVE(&session->commands, command, in_session);
+	session->n_commands--;
+	if (!session->managed && session->n_commands == 0) {
+		TAILQ_INSERT_TAIL(&session->finished, command, in_session);
+		session_stop(session, SESSION_END_PUBLISH);
+		return;
+	}
+	command_drain(command);
+	command_end(command, NULL, NULL);
+}
+
+static void fail_requests(struct request_list *list, const struct sbx_err *err)
+{
+	struct request *request;
+
+	while ((request = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, request, wait);
+		request_fail(request, err, NULL);
+	}
+}
+
+static void fail_commands(struct session *session, const struct sbx_err *err)
+{
+	struct command *command;
+
+	while ((command = TAILQ_FIRST(&session->commands))) {
+		TAILQ_REMOVE(&session->commands, command, in_session);
+		session->n_commands--;
+		command_fail(command, err);
+	}
+	fail_requests(&session->waiters, err);
+	fail_requests(&session->held, err);
+}
+
+void session_fail(struct session *session, const struct sbx_err *err)
+{
+	struct daemon *daemon = session->daemon;
+
+	daemon_log("session %s: %s", session->id, err->message);
+	fail_commands(session, err);
+	if (session == daemon->standby) {
+		daemon->standby = NULL;
+		TAILQ_INSERT_TAIL(&daemon->sessions, session, entry);
+		daemon->n_sessions++;
+	}
+	if (session->state == SESSION_PREPARING) {
+		/* a managed one's directory stays: it comes back with the next start */
+		if (!session->managed)
+			bury_dir(session);
+		session_free(session);
+		daemon_touch(daemon);
+	} else if (!session->managed) {
+		session_stop(session, SESSION_END_DISCARD); /* nothing ran in it */
+	} else if (session->state == SESSION_RUNNING) {
+		session->state = SESSION_STOPPING;
+		if (session->pidfd >= 0)
+			(void)sbx_sys_pidfd_signal(session->pidfd, SIGKILL);
+	}
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session's processes. Init is started when the first command waits; the commands' START
+ * messages are written into the control socket at once and wait there until init reads them.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "sbx/init.h"
+#include "sbx/sock.h"
+#include "sbx/sys.h"
+#include "session_internal.h"
+
+void session_close_init(struct session *session)
+{
+	sbx_watch_free(sbx_take(&session->control_watch));
+	sbx_watch_free(sbx_take(&session->pidfd_watch));
+	sbx_fd_close(&session->control_fd);
+	sbx_fd_close(&session->pidfd);
+}
+
+static struct command *find_command(struct session *session, uint32_t number)
+{
+	struct command *command;
+
+	TAILQ_FOREACH(command, &session->commands, in_session)
+	if (command->number == number)
+		return command;
+	return NULL;
+}
+
+/* READY with an error: init could not set the session up. Nothing ran. */
+static void on_init_ready(struct session *session, const struct sbx_init_message *message)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+
+	if (message->code == 0)
+		return;
+	(void)sbx_err_set(
+		&err, -message->code, "set up session %s: %s", session->id, message->detail);
+	session_fail(session, &err);
+}
+
+static void on_message(struct session *session, const struct sbx_init_message *message, int *fd)
+{
+	struct command *command = find_command(session, message->command);
+
+	switch (message->op) {
+	case SBX_INIT_READY:
+		on_init_ready(session, message);
+		return;
+	case SBX_INIT_STARTED:
+		if (command)
+			command_started(command, message, sbx_fd_take(fd));
+		return;
+	case SBX_INIT_EXITED:
+		if (command)
+			command_exited(command, message->code);
+		return;
+	default:
+		return; /* init runs with the session's rights: what it makes up is ignored */
+	}
+}
+
+static void on_control(void *data, uint32_t events SBX_UNUSED)
+{
+	struct session *session = data;
+
+	while (session->control_fd >= 0) {
+		struct sbx_init_message message;
+		SBX_CLOSE int fd = -EBADF;
+		int r = sbx_init_read(session->control_fd, &message, &fd);
+
+		if (r == -EAGAIN)
+			return;
+		if (r <= 0) {
+			/* init is dying; the pidfd tells when all is over */
+			sbx_watch_free(sbx_take(&session->control_watch));
+			return;
+		}
+		on_message(session, &message, &fd);
+		if (session->state != SESSION_RUNNING)
+			return;
+	}
+}
+
+static void on_pidfd(void *data, uint32_t events SBX_UNUSED)
+{
+	struct session *session = data;
+
+	session_close_init(session);
+	if (!session->managed && session->end == SESSION_END_NONE)
+		session->end = SESSION_END_PUBLISH; /* init died by itself: out of memory, say */
+	session_stopped(session);
+}
+
+static void on_run(void *data, int fd, const struct sbx_err *err)
+{
+	struct session *session = data;
+	int r;
+
+	if (err) {
+		session_close_init(session);
+		session->state = SESSION_READY;
+		session_fail(session, err);
+		return;
+	}
+	session->pidfd = fd;
+	r = sbx_watch_new(
+		session->daemon->loop, fd, EPOLLIN, on_pidfd, session, &session->pidfd_watch);
+	if (r < 0) {
+		struct sbx_err watch_err = SBX_ERR_INIT;
+
+		(void)sbx_err_set(&watch_err, -r, "watch session %s: %m", session->id);
+		session_fail(session, &watch_err);
+		return;
+	}
+	if (session->state == SESSION_STOPPING)
+		(void)sbx_sys_pidfd_signal(session->pidfd, SIGKILL); /* asked for meanwhile */
+}
+
+static void send_waiting(struct session *session)
+{
+	struct command *command, *next;
+
+	for (command = TAILQ_FIRST(&session->commands); command; command = next) {
+		next = TAILQ_NEXT(command, in_session);
+		if (command->state == COMMAND_WAITING)
+			command_send_start(command, session->control_fd);
+	}
+}
+
+void session_start_init(struct session *session)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+	SBX_CLOSE int init_fd = -EBADF;
+	int fds[2], r;
+
+	r = sbx_sock_pair(fds);
+	if (r == 0) {
+		session->control_fd = fds[0];
+		init_fd = fds[1];
+		r = sbx_watch_new(session->daemon->loop, session->control_fd, EPOLLIN, on_control,
+			session, &session->control_watch);
+	}
+	if (r == 0)
+		r = slot_run(session->daemon->slots, session->slot, init_fd, on_run, session);
+	if (r < 0) {
+		session_close_init(session);
+		(void)sbx_err_set(&err, -r, "start session %s: %m", session->id);
+		session_fail(session, &err);
+		return;
+	}
+	session->state = SESSION_RUNNING;
+	send_waiting(session);
+}
+
+int session_add_command(struct session *session, struct command *command, struct sbx_err *err)
+{
+	int r = session_check_usable(session, err);
+
+	if (r < 0)
+		return r;
+	if (session->n_commands >= SESSION_COMMANDS_MAX)
+		return sbx_err_kind(err, SBX_KIND_BUSY, EAGAIN,
+			"session %s runs %d commands, its limit; wait for some to end", session->id,
+			SESSION_COMMANDS_MAX);
+	if (!session->first_command)
+		session->first_command = strdup(command->summary);
+	command->session = session;
+	TAILQ_INSERT_TAIL(&session->commands, command, in_session);
+	session->n_commands++;
+	if (session->state == SESSION_RUNNING)
+		command_send_start(command, session->control_fd);
+	else
+		session_advance(session);
+	return 0;
+}
+
+void session_signal(struct session *session, uint32_t command_number, int sig)
+{
+	struct sbx_init_message message = {
+		.op = SBX_INIT_SIGNAL,
+		.command = command_number,
+		.code = sig,
+	};
+
+	if (session->control_fd >= 0)
+		(void)sbx_init_send(
+			session->control_fd, &message, -EBADF); /* dead: nothing to signal */
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "slots.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+struct layer_ref {
+	char id[SBX_ID_SIZE]; /* "" when the number is free */
+	uint32_t users;       /* slots */
+};
+
+struct slot {
+	bool used;
+	uint32_t *layers; /* numbers, bottom first */
+	size_t n_layers;
+};
+
+/* The spawner answers in order: callbacks wait in a queue. */
+struct pending {
+	STAILQ_ENTRY(pending) entry;
+	slot_done_fn done;
+	void *data;
+	uint32_t slot;
+	bool is_prepare, is_drop;
+};
+STAILQ_HEAD(pending_list, pending);
+
+struct slots {
+	struct daemon *daemon;
+	struct sbx_spawner *spawner;
+	struct sbx_watch *reply_watch, *death_watch;
+	struct layer_ref *layers; /* the index is the layer's number in the spawner */
+	size_t n_layers;
+	struct slot slots[SBX_SPAWN_SLOTS_MAX];
+	size_t n_used;
+	struct pending_list pending;
+	uint64_t next_tag;
+};
+
+static struct pending *pending_add(
+	struct slots *slots, slot_done_fn done, void *data, uint32_t slot)
+{
+	struct pending *pending = calloc(1, sizeof(*pending));
+
+	if (!pending)
+		return NULL;
+	*pending = (struct pending){.done = done, .data = data, .slot = slot};
+	STAILQ_INSERT_TAIL(&slots->pending, pending, entry);
+	slots->next_tag++;
+	return pending;
+}
+
+static void pending_undo(struct slots *slots, struct pending *pending)
+{
+	STAILQ_REMOVE(&slots->pending, pending, pending, entry);
+	free(pending);
+}
+
+static void release_slot(struct slots *slots, uint32_t number)
+{
+	struct slot *slot = &slots->slots[number];
+
+	for (size_t i = 0; i < slot->n_layers; i++)
+		slots->layers[slot->layers[i]].users--;
+	free(slot->layers);
+	*slot = (struct slot){0};
+	slots->n_used--;
+	slots_head_changed(slots);
+}
+
+static void on_reply(void *data, uint32_t events SBX_UNUSED)
+{
+	struct slots *slots = data;
+	struct sbx_spawner_reply reply;
+	struct sbx_err err = SBX_ERR_INIT;
+	struct pending *pending;
+
+	while (sbx_spawner_read(slots->spawner, &reply) == 0) {
+		pending = STAILQ_FIRST(&slots->pending);
+		if (!pending) {
+			sbx_fd_close(&reply.fd);
+			continue;
+		}
+		STAILQ_REMOVE_HEAD(&slots->pending, entry);
+		if (reply.code < 0)
+			(void)sbx_err_set(&err, -reply.code, "%s", reply.message);
+		if (pending->is_drop || (pending->is_prepare && reply.code < 0))
+			release_slot(slots, pending->slot);
+		if (pending->done)
+			pending->done(pending->data, reply.fd, reply.code < 0 ? &err : NULL);
+		else
+			sbx_fd_close(&reply.fd);
+		free(pending);
+	}
+}
+
+static void on_death(void *data, uint32_t events SBX_UNUSED)
+{
+	struct slots *slots = data;
+
+	/* no session can be made any more; the next start finds and publishes what is there */
+	daemon_log("the spawner ended unexpectedly: sandboxd ends and recovers at its next start");
+	sbx_watch_free(sbx_take(&slots->death_watch));
+	sbx_watch_free(sbx_take(&slots->reply_watch));
+	daemon_stop(slots->daemon);
+}
+
+int slots_new(struct daemon *daemon, struct sbx_spawner *spawner, struct slots **ret)
+{
+	struct slots *slots = calloc(1, sizeof(*slots));
+	int r;
+
+	if (!slots)
+		return -ENOMEM;
+	slots->daemon = daemon;
+	slots->spawner = spawner;
+	STAILQ_INIT(&slots->pending);
+	r = sbx_watch_new(daemon->loop, sbx_spawner_fd(spawner), EPOLLIN, on_reply, slots,
+		&slots->reply_watch);
+	if (r == 0)
+		r = sbx_watch_new(daemon->loop, sbx_spawner_pidfd(spawner), EPOLLIN, on_death,
+			slots, &slots->death_watch);
+	if (r < 0) {
+		slots_free(slots);
+		return r;
+	}
+	*ret = slots;
+	return 0;
+}
+
+void slots_free(struct slots *slots)
+{
+	struct pending *pending;
+
+	if (!slots)
+		return;
+	sbx_watch_free(slots->reply_watch);
+	sbx_watch_free(slots->death_watch);
+	while ((pending = STAILQ_FIRST(&slots->pending))) {
+		STAILQ_REMOVE_HEAD(&slots->pending, entry);
+		free(pending);
+	}
+	for (size_t i = 0; i < SBX_SPAWN_SLOTS_MAX; i++)
+		free(slots->slots[i].layers);
+	sbx_spawner_free(slots->spawner);
+	free(slots->layers);
+	free(slots);
+}
+
+size_t slots_in_use(const struct slots *slots)
+{
+	return slots->n_used;
+}
+
+static int find_free_number(struct slots *slots, uint32_t *ret_number)
+{
+	struct layer_ref *layers;
+	uint32_t number = 0;
+
+	while (number < slots->n_layers && slots->layers[number].id[0])
+		number++;
+	if (number >= SBX_SPAWN_NAMES_MAX)
+		return -EMFILE;
+	if (number == slots->n_layers) {
+		layers = reallocarray(slots->layers, slots->n_layers + 1, sizeof(*layers));
+		if (!layers)
+			return -ENOMEM;
+		layers[slots->n_layers++] = (struct layer_ref){0};
+		slots->layers = layers;
+	}
+	*ret_number = number;
+	return 0;
+}
+
+/* A layer that cannot be attached also fails the slot that needs it, with its own message. */
+static void on_layer(void *data SBX_UNUSED, int fd, const struct sbx_err *err)
+{
+	sbx_fd_close(&fd);
+	if (err)
+		daemon_log("attach a layer: %s", err->message);
+}
+
+static int attach(struct slots *slots, const char *layer_id, uint32_t *ret_number)
+{
+	struct pending *pending;
+	uint32_t number;
+	int r;
+
+	for (number = 0; number < slots->n_layers; number++)
+		if (!strcmp(slots->layers[number].id, layer_id)) {
+			*ret_number = number;
+			return 0;
+		}
+	r = find_free_number(slots, &number);
+	if (r < 0)
+		return r;
+	pending = pending_add(slots, on_layer, NULL, SLOT_NONE);
+	if (!pending)
+		return -ENOMEM;
+	r = sbx_spawner_layer(slots->spawner, slots->next_tag, number, layer_id);
+	if (r < 0) {
+		pending_undo(slots, pending);
+		return r;
+	}
+	(void)snprintf(slots->layers[number].id, SBX_ID_SIZE, "%s", layer_id); /* ids fit */
+	*ret_number = number;
+	return 0;
+}
+
+static bool in_stack(const struct sbx_stack *stack, const char *layer_id)
+{
+	for (size_t i = 0; i < stack->n; i++)
+		if (!strcmp(stack->ids[i], layer_id))
+			return true;
+	return false;
+}
+
+void slots_head_changed(struct slots *slots)
+{
+	const struct sbx_head *head = daemon_head(slots->daemon);
+
+	for (uint32_t i = 0; i < slots->n_layers; i++) {
+		struct layer_ref *layer = &slots->layers[i];
+		struct pending *pending;
+
+		if (!layer->id[0] || layer->users || in_stack(&head->stack, layer->id))
+			continue;
+		pending = pending_add(slots, on_layer, NULL, SLOT_NONE);
+		if (!pending)
+			return; /* tried again at the next change */
+		if (sbx_spawner_unlayer(slots->spawner, slots->next_tag, i) < 0) {
+			pending_undo(slots, pending);
+			return;
+		}
+		layer->id[0] = '\0';
+	}
+}
+
+static int fill_slot(struct slots *slots, struct slot *slot, const struct sbx_stack *stack)
+{
+	int r;
+
+	if (stack->n > SBX_SPAWN_LAYERS_MAX)
+		return -E2BIG;
+	slot->layers = calloc(SBX_MAX(stack->n, (size_t)1), sizeof(*slot->layers));
+	if (!slot->layers)
+		return -ENOMEM;
+	for (; slot->n_layers < stack->n; slot->n_layers++) {
+		r = attach(slots, stack->ids[slot->n_layers], &slot->layers[slot->n_layers]);
+		if (r < 0)
+			return r;
+		slots->layers[slot->layers[slot->n_layers]].users++;
+	}
+	return 0;
+}
+
+int slot_prepare(struct slots *slots, const char *session_dir, const struct sbx_stack *stack,
+	slot_done_fn done, void *data, uint32_t *ret_slot)
+{
+	struct pending *pending;
+	struct slot *slot;
+	uint32_t number = 0;
+	int r;
+
+	while (number < SBX_SPAWN_SLOTS_MAX && slots->slots[number].used)
+		number++;
+	if (number == SBX_SPAWN_SLOTS_MAX)
+		return -EMFILE;
+	slot = &slots->slots[number];
+	slot->used = true;
+	slots->n_used++;
+	r = fill_slot(slots, slot, stack);
+	pending = r == 0 ? pending_add(slots, done, data, number) : NULL;
+	if (r == 0 && !pending)
+		r = -ENOMEM;
+	if (r == 0)
+		pending->is_prepare = true;
+	if (r == 0)
+		r = sbx_spawner_prepare(slots->spawner, slots->next_tag, number, session_dir,
+			slot->layers, slot->n_layers);
+	if (r < 0) {
+		if (pending)
+			pending_undo(slots, pending);
+		release_slot(slots, number);
+		return r;
+	}
+	*ret_slot = number;
+	return 0;
+}
+
+int slot_run(struct slots *slots, uint32_t slot, int control_fd, slot_done_fn done, void *data)
+{
+	struct pending *pending = pending_add(slots, done, data, slot);
+	int r;
+
+	if (!pending)
+		return -ENOMEM;
+	r = sbx_spawner_run(slots->spawner, slots->next_tag, slot, control_fd, -EBADF);
+	if (r < 0)
+		pending_undo(slots, pending);
+	return r;
+}
+
+int slot_renew(struct slots *slots, uint32_t slot, slot_done_fn done, void *data)
+{
+	struct pending *pending = pending_add(slots, done, data, slot);
+	int r;
+
+	if (!pending)
+		return -ENOMEM;
+	r = sbx_spawner_renew(slots->spawner, slots->next_tag, slot);
+	if (r < 0)
+		pending_undo(slots, pending);
+	return r;
+}
+
+int slot_drop(struct slots *slots, uint32_t slot, slot_done_fn done, void *data)
+{
+	struct pending *pending = pending_add(slots, done, data, slot);
+	int r;
+
+	if (!pending)
+		return -ENOMEM;
+	pending->is_drop = true;
+	r = sbx_spawner_drop(slots->spawner, slots->next_tag, slot);
+	if (r < 0)
+		pending_undo(slots, pending);
+	return r;
+}

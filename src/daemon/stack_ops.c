@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+#include "stack_ops.h"
+
+#include <string.h>
+
+#include "command.h"
+#include "commit.h"
+#include "session.h"
+
+static struct json_object *new_object(void)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (!o)
+		abort();
+	return o;
+}
+
+static struct json_object *stack_to_json(const struct sbx_stack *stack)
+{
+	struct json_object *array = json_object_new_array();
+
+	if (!array)
+		abort();
+	for (size_t i = 0; i < stack->n; i++)
+		(void)json_object_array_add(array, json_object_new_string(stack->ids[i]));
+	return array;
+}
+
+static void on_job_done(void *data, const char *text, size_t size, const struct sbx_err *err,
+	struct json_object *details)
+{
+	struct request *request = data;
+
+	if (err)
+		request_fail(request, err, details);
+	else
+		request_result_text(request, text, size);
+}
+
+static void on_job_chunk(void *data, const void *bytes, size_t size)
+{
+	(void)request_chunk(data, bytes, size); /* its client may be gone */
+}
+
+static void submit(struct request *request, struct json_object *args)
+{
+	struct job_request job = {
+		.name = request->op->name,
+		.args = args,
+		.fd = -EBADF,
+		.done = on_job_done,
+		.chunk = on_job_chunk,
+		.data = request,
+	};
+	struct sbx_err err = SBX_ERR_INIT;
+	int r = pool_submit(request->daemon->pool, &job);
+
+	if (r < 0) {
+		(void)sbx_err_kind(&err, SBX_KIND_BUSY, -r, "%s: too many jobs are waiting",
+			request->op->name);
+		request_fail(request, &err, NULL);
+	}
+}
+
+/* The stack that key names (absent: fallback, or the head), under key in args. */
+static int add_version(struct request *request, struct json_object *args, const char *key,
+	uint64_t fallback, const char *stack_key, const char *version_key, struct sbx_err *err)
+{
+	struct daemon *daemon = request->daemon;
+	uint64_t head = daemon_head(daemon)->version;
+	uint64_t version =
+		(uint64_t)sbx_json_int(request->args, key, (int64_t)(fallback ? fallback : head));
+	struct sbx_head at = {0};
+
+	if (sbx_head_log_at(daemon->log, version, &at) < 0)
+		return sbx_err_kind(err, SBX_KIND_NOT_FOUND, ENOENT,
+			"sandbox '%s' has no version %llu any more or yet; the head is %llu, and "
+			"'sbx-admin layers' shows what is left",
+			daemon->sandbox.id, (unsigned long long)version, (unsigned long long)head);
+	sbx_json_add(args, stack_key, stack_to_json(&at.stack));
+	sbx_json_add_int(args, version_key, (int64_t)version);
+	sbx_head_done(&at);
+	return 0;
+}
+
+static struct json_object *read_args(struct request *request)
+{
+	struct json_object *args = new_object();
+
+	sbx_json_add(args, "args", json_object_get(request->args));
+	sbx_json_add_string(args, "root_at", request->daemon->sandbox.root_at);
+	return args;
+}
+
+void op_at_version(struct request *request)
+{
+	SBX_JSON struct json_object *args = read_args(request);
+	struct sbx_err err = SBX_ERR_INIT;
+
+	if (add_version(request, args, "at", 0, "head", "version", &err) < 0)
+		request_fail(request, &err, NULL);
+	else
+		submit(request, sbx_take(&args));
+}
+
+/* From the version before to the head, unless told otherwise. */
+void op_diff(struct request *request)
+{
+	SBX_JSON struct json_object *args = read_args(request);
+	struct sbx_err err = SBX_ERR_INIT;
+	uint64_t to = (uint64_t)sbx_json_int(
+		request->args, "to", (int64_t)daemon_head(request->daemon)->version);
+	int r = add_version(
+		request, args, "from", to > 1 ? to - 1 : 1, "base", "base_version", &err);
+
+	if (r == 0)
+		r = add_version(request, args, "to", 0, "head", "version", &err);
+	if (r < 0)
+		request_fail(request, &err, NULL);
+	else
+		submit(request, sbx_take(&args));
+}
+
+/* --- retry of a reject --- */
+
+static void drop_done(void *data SBX_UNUSED, const char *text SBX_UNUSED, size_t size SBX_UNUSED,
+	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
+{
+	if (err)
+		daemon_log("drop a reject that was published: %s", err->message);
+}
+
+/* Its work is in the head now: the reject has served. */
+static void drop_reject(struct daemon *daemon, const char *reject_id)
+{
+	struct job_request job = {.name = "reject_drop", .fd = -EBADF, .done = drop_done};
+	struct json_object *inner = new_object();
+
+	sbx_json_add_string(inner, "reject_id", reject_id);
+	job.args = new_object();
+	sbx_json_add(job.args, "args", inner);
+	(void)pool_submit(daemon->pool, &job); /* else it stays listed, and a retry is a no-op */
+}
+
+static void on_retried(void *data, struct json_object *result, const struct sbx_err *err,
+	struct json_object *details)
+{
+	struct request *request = data;
+	const char *reject_id = sbx_json_string(request->args, "reject_id", "");
+	struct json_object *answer;
+
+	if (err) {
+		request_fail(request, err, details);
+		return;
+	}
+	if (strcmp(sbx_json_string(result, "outcome", ""), "rejected"))
+		drop_reject(request->daemon, reject_id);
+	answer = publish_answer(NULL, result);
+	json_object_object_del(answer, "workspace_session_id");
+	request_result(request, answer);
+}
+
+void op_reject_retry(struct request *request)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+	int r = commit_reject(request->daemon->commits,
+		sbx_json_string(request->args, "reject_id", ""), on_retried, request);
+
+	if (r < 0) {
+		(void)sbx_err_set(&err, -r, "retry the reject: %m");
+		request_fail(request, &err, NULL);
+	}
+}
+
+/* --- squash --- */
+
+/* Marks after how many layers a live session's base ends: no squash may span that border. */
+static bool is_pinned_border(const struct daemon *daemon, size_t n)
+{
+	const struct session *session;
+
+	TAILQ_FOREACH(session, &daemon->sessions, entry)
+	if (session->base.stack.n == n)
+		return true;
+	return false;
+}
+
+/* The longest run of layers above the base layer between pins of live sessions: [*ret_first,
+ * return value). The base layer stays by itself: flattening into it would touch the whole project.
+ */
+static size_t find_run(const struct daemon *daemon, size_t *ret_first)
+{
+	const struct sbx_stack *stack = &daemon_head(daemon)->stack;
+	size_t first = 1, best_first = 1, best_end = 1;
+
+	for (size_t end = 2; end <= stack->n; end++) {
+		if (end - first > best_end - best_first) {
+			best_first = first;
+			best_end = end;
+		}
+		if (is_pinned_border(daemon, end))
+			first = end;
+	}
+	*ret_first = best_first;
+	return best_end;
+}
+
+static int squash_run(
+	struct daemon *daemon, size_t first, size_t end, commit_done_fn done, void *data)
+{
+	const struct sbx_stack *stack = &daemon_head(daemon)->stack;
+	struct sbx_stack run = {0};
+	int r = 0;
+
+	for (size_t i = first; r == 0 && i < end; i++)
+		r = sbx_stack_add(&run, stack->ids[i]);
+	if (r == 0)
+		r = commit_squash(daemon->commits, &run, done, data);
+	if (r == 0)
+		daemon->squashing = true;
+	sbx_stack_done(&run);
+	return r;
+}
+
+static void on_squashed(void *data, struct json_object *result, const struct sbx_err *err,
+	struct json_object *details)
+{
+	struct request *request = data;
+
+	request->daemon->squashing = false;
+	if (err)
+		request_fail(request, err, details);
+	else
+		request_result(request, json_object_get(result));
+}
+
+void op_squash(struct request *request)
+{
+	struct daemon *daemon = request->daemon;
+	struct sbx_err err = SBX_ERR_INIT;
+	size_t first, end = find_run(daemon, &first);
+	struct json_object *nothing;
+	int r;
+
+	if (daemon->squashing) {
+		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
+			"layers of '%s' are being squashed already; try again when that is done",
+			daemon->sandbox.id);
+		request_fail(request, &err, NULL);
+		return;
+	}
+	if (end - first < 2) {
+		nothing = new_object();
+		sbx_json_add_string(nothing, "outcome", "no_op");
+		sbx_json_add_int(nothing, "version", (int64_t)daemon_head(daemon)->version);
+		request_result(request, nothing);
+		return;
+	}
+	r = squash_run(daemon, first, end, on_squashed, request);
+	if (r < 0) {
+		(void)sbx_err_set(&err, -r, "squash: %m");
+		request_fail(request, &err, NULL);
+	}
+}
+
+static void on_squashed_by_itself(void *data, struct json_object *result SBX_UNUSED,
+	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
+{
+	struct daemon *daemon = data;
+
+	daemon->squashing = false;
+	if (err)
+		daemon_log("squash: %s; the stack stays long until the next publication",
+			err->message);
+}
+
+void stack_maybe_squash(struct daemon *daemon)
+{
+	size_t first, end;
+
+	if (daemon->squashing || daemon_head(daemon)->stack.n <= STACK_SQUASH_ABOVE)
+		return;
+	end = find_run(daemon, &first);
+	if (end - first < STACK_SQUASH_RUN)
+		return; /* live sessions pin it; the next commit looks again */
+	if (squash_run(daemon, first, end, on_squashed_by_itself, daemon) < 0)
+		daemon_log("squash: cannot begin");
+}
+
+/* --- gc --- */
+
+static void on_collected(void *data, const char *text, size_t size, const struct sbx_err *err,
+	struct json_object *details)
+{
+	struct request *request = data;
+
+	request->daemon->collecting = false;
+	commits_resume(request->daemon->commits);
+	on_job_done(request, text, size, err, details);
+}
+
+void op_gc(struct request *request)
+{
+	struct daemon *daemon = request->daemon;
+	struct job_request job = {
+		.name = "gc", .fd = -EBADF, .done = on_collected, .data = request};
+	struct json_object *keep = json_object_new_array();
+	const struct session *session;
+	struct sbx_err err = SBX_ERR_INIT;
+	int r = 0;
+
+	if (!keep)
+		abort();
+	if (daemon->collecting || commits_pending(daemon->commits)) {
+		json_object_put(keep);
+		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
+			"publications of '%s' are under way, and gc must not take their layers; "
+			"try "
+			"again in a moment",
+			daemon->sandbox.id);
+		request_fail(request, &err, NULL);
+		return;
+	}
+	TAILQ_FOREACH(session, &daemon->sessions, entry)
+	for (size_t i = 0; i < session->base.stack.n; i++)
+		(void)json_object_array_add(
+			keep, json_object_new_string(session->base.stack.ids[i]));
+	job.args = read_args(request);
+	sbx_json_add(job.args, "keep", keep);
+	daemon->collecting = true;
+	commits_pause(daemon->commits);
+	r = pool_submit(daemon->pool, &job);
+	if (r < 0) {
+		(void)sbx_err_set(&err, -r, "gc: %m");
+		on_collected(request, NULL, 0, &err, NULL);
+	}
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations on the stack of layers: other versions than the head, retry, squash, gc. */
+#ifndef SBX_DAEMON_STACK_OPS_H
+#define SBX_DAEMON_STACK_OPS_H
+
+#include "client.h"
+
+/* Beyond this many layers runs of them are squashed by themselves. */
+#define STACK_SQUASH_ABOVE 40
+#define STACK_SQUASH_RUN   16 /* least layers that are worth it */
+
+void op_at_version(struct request *request);
+void op_diff(struct request *request);
+void op_reject_retry(struct request *request);
+void op_squash(struct request *request);
+void op_gc(struct request *request);
+/* Squashes when the stack has grown long. Call after the head moved. */
+void stack_maybe_squash(struct daemon *daemon);
+
+#endif
