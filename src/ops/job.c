@@ -8,7 +8,9 @@
 
 static const struct sbx_job_entry jobs[] = {
 	{"file_blame", sbx_job_file_blame},
+	{"file_edit", sbx_job_file_edit},
 	{"file_read", sbx_job_file_read},
+	{"file_write", sbx_job_file_write},
 };
 
 const struct sbx_job_entry *sbx_job_find(const char *name)

@@ -62,17 +62,20 @@ static int maker_init(struct maker *maker, uid_t id_base, struct sbx_err *err)
 	return sbx_caps_raise(err);
 }
 
-static int refuse_parent(const char *path, size_t parent_size, int r, struct sbx_err *err)
+/* parent_size: how much of path leads to name, which could not be entered in dir_fd. */
+static int refuse_parent(int dir_fd, const char *name, const char *path, size_t parent_size, int r,
+	struct sbx_err *err)
 {
-	if (r == -ELOOP)
-		return sbx_err_kind(err, SBX_KIND_INVALID, ELOOP,
-			"'%.*s' in the path '%s' is a symbolic link, which file tools do not "
-			"follow; give the path that it leads to",
-			(int)parent_size, path, path);
-	if (r == -ENOTDIR)
-		return sbx_err_kind(err, SBX_KIND_INVALID, ENOTDIR,
-			"'%.*s' in the path '%s' is not a directory", (int)parent_size, path, path);
-	return sbx_err_set(err, -r, "make directory '%.*s': %m", (int)parent_size, path);
+	struct stat st;
+	const char *kind = "something else"; /* it was swapped before we looked; only a word */
+
+	if (r != -ENOTDIR && r != -ELOOP)
+		return sbx_err_set(err, -r, "make directory '%.*s': %m", (int)parent_size, path);
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		kind = sbx_fs_kind_name(st.st_mode);
+	return sbx_err_kind(err, SBX_KIND_INVALID, -r,
+		"'%.*s' in the path '%s' is %s, not a directory; file tools follow no link",
+		(int)parent_size, path, path, kind);
 }
 
 /* The directory name in dir_fd, made when missing; a descriptor or -errno. */
@@ -103,7 +106,7 @@ static int open_parent(
 		(void)snprintf(name, sizeof(name), "%.*s", (int)(slash - rest), rest);
 		next = enter(fd, name);
 		if (next < 0)
-			return refuse_parent(path, (size_t)(slash - path), next, err);
+			return refuse_parent(fd, name, path, (size_t)(slash - path), next, err);
 		sbx_fd_close(&fd);
 		fd = next;
 	}
