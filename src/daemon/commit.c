@@ -355,9 +355,10 @@ static int args_for_head(
 	sbx_head_done(&p->prepared);
 	p->prepared.version = commits->planned.version;
 	r = sbx_stack_copy(&commits->planned.stack, &p->prepared.stack);
-	if (r == 0 && p->kind == KIND_OPERATION)
-		r = sbx_id_new(
-			SBX_ID_LAYER, p->layer_id); /* a second try leaves the first's layer */
+	if (r == 0 && p->kind == KIND_OPERATION && p->result) {
+		remove_layer(commits->daemon, p->layer_id);
+		r = sbx_id_new(SBX_ID_LAYER, p->layer_id);
+	}
 	if (r < 0)
 		return r;
 	args = copy_args(from);

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "jobs.h"
+#include "remove.h"
 
 static const struct sbx_job_entry jobs[] = {
 	{"file_blame", sbx_job_file_blame},
 	{"file_edit", sbx_job_file_edit},
 	{"file_read", sbx_job_file_read},
 	{"file_write", sbx_job_file_write},
+	{"remove", sbx_job_remove},
 };
 
 const struct sbx_job_entry *sbx_job_find(const char *name)

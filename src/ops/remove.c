@@ -7,7 +7,8 @@
  */
 #include <string.h>
 
-#include "jobs.h"
+#include "remove.h"
+
 #include "sbx/fs.h"
 #include "sbx/id.h"
 
