@@ -241,7 +241,8 @@ static int start_client(const char *program, struct client *client, struct sbx_e
 	SBX_JSON struct json_object *result = NULL;
 	struct json_object *params = json_object_new_object(), *info = json_object_new_object();
 	posix_spawn_file_actions_t actions;
-	char name[] = "sandbox-mcp", *argv[] = {name, NULL};
+	char name[] = "sandbox-mcp", set[] = "--set", runtime[] = "runtime";
+	char *argv[] = {name, set, runtime, NULL};
 	int to[2], from[2], r;
 	pid_t pid;
 
