@@ -11,11 +11,13 @@
 
 #define SBX_STATE_DIR_ENV     "SBX_STATE_DIR"
 #define SBX_STATE_DIR_DEFAULT "/var/lib/sbx"
-#define SBX_LAYER_LINES       "lines"
-#define SBX_LAYER_TREE        "tree"
-#define SBX_LAYER_JSON        "layer.json"
-#define SBX_REJECT_JSON       "reject.json" /* written last: a reject without it is half-made */
-#define SBX_STORE_TRASH       "trash" /* <store>/trash: made when needed, emptied at leisure */
+#define SBX_SANDBOX_OWNER     "owner" /* empty; readable by the owner only, so that clients can tell \
+				       */
+#define SBX_LAYER_LINES "lines"
+#define SBX_LAYER_TREE  "tree"
+#define SBX_LAYER_JSON  "layer.json"
+#define SBX_REJECT_JSON "reject.json" /* written last: a reject without it is half-made */
+#define SBX_STORE_TRASH "trash"       /* <store>/trash: made when needed, emptied at leisure */
 
 /* $SBX_STATE_DIR, else /var/lib/sbx for root, else $XDG_STATE_HOME/sbx (or ~/.local/state/sbx). */
 int sbx_state_root(struct sbx_buf *ret_path);

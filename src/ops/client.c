@@ -16,7 +16,7 @@
 #include "sbx/sys.h"
 
 #define SOCKET_NAME "sandboxd.sock"
-#define OWNER_NAME                                                                                 \
+#define SBX_SANDBOX_OWNER                                                                          \
 	"owner" /* readable by the sandbox's owner only: tells whether to answer at all */
 
 #define START_TIMEOUT_MS 60000
@@ -65,9 +65,25 @@ static int read_frame(int fd, struct sbx_wire_header *ret_header, struct sbx_buf
 	return 0;
 }
 
-/* The daemon speaks first: a result frame when the peer may use the sandbox, an error frame when
- * not. 1 welcome, 0 refused. */
-static int read_greeting(int fd)
+static int take_error(
+	const struct sbx_buf *payload, struct json_object **ret_details, struct sbx_err *err)
+{
+	SBX_JSON struct json_object *body = NULL;
+	enum sbx_err_kind kind;
+	int r = sbx_json_parse(payload->data, payload->size, &body, err);
+
+	if (r < 0)
+		return r;
+	kind = sbx_err_kind_parse(sbx_json_string(body, "kind", ""));
+	if (ret_details)
+		*ret_details = json_object_get(sbx_json_member(body, "details"));
+	return sbx_err_kind(err, kind, kind == SBX_KIND_NOT_FOUND ? ENOENT : EIO, "%s",
+		sbx_json_string(body, "message", "no message"));
+}
+
+/* The daemon speaks first: a result frame when the peer may use the sandbox, else an error frame.
+ * 1 welcome, 0 refused with err set, -errno when nothing came. */
+static int read_greeting(int fd, struct sbx_err *err)
 {
 	SBX_BUF struct sbx_buf payload = SBX_BUF_INIT;
 	struct sbx_wire_header header;
@@ -75,7 +91,10 @@ static int read_greeting(int fd)
 
 	if (r < 0)
 		return r;
-	return header.kind == SBX_WIRE_RESULT;
+	if (header.kind == SBX_WIRE_RESULT)
+		return 1;
+	(void)take_error(&payload, NULL, err); /* either way err says why */
+	return 0;
 }
 
 /* Where sandboxd is: beside this program (in a build tree and after installing), else in PATH. */
@@ -191,7 +210,7 @@ static int open_sandbox(const char *sandbox_id)
 	fd = openat(root_fd, sandbox_id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -ENOENT;
-	if (faccessat(fd, OWNER_NAME, R_OK, AT_EACCESS) < 0)
+	if (faccessat(fd, SBX_SANDBOX_OWNER, R_OK, AT_EACCESS) < 0)
 		return -ENOENT;
 	return sbx_fd_take(&fd);
 }
@@ -208,9 +227,9 @@ int sbx_client_connect(const char *sandbox_id, int *ret_fd, struct sbx_err *err)
 
 		r = sbx_sock_connect(sandbox_fd, SOCKET_NAME, &fd);
 		if (r == 0)
-			r = read_greeting(fd);
+			r = read_greeting(fd, err);
 		if (r == 0)
-			return sbx_client_no_sandbox(sandbox_id, err);
+			return -EACCES;
 		if (r > 0) {
 			*ret_fd = sbx_fd_take(&fd);
 			return 0;
@@ -246,22 +265,6 @@ static int send_request(int fd, const char *op, struct json_object *args)
 		at += n > 0 ? (size_t)n : 0;
 	}
 	return r;
-}
-
-static int take_error(
-	const struct sbx_buf *payload, struct json_object **ret_details, struct sbx_err *err)
-{
-	SBX_JSON struct json_object *body = NULL;
-	enum sbx_err_kind kind;
-	int r = sbx_json_parse(payload->data, payload->size, &body, err);
-
-	if (r < 0)
-		return r;
-	kind = sbx_err_kind_parse(sbx_json_string(body, "kind", ""));
-	if (ret_details)
-		*ret_details = json_object_get(sbx_json_member(body, "details"));
-	return sbx_err_kind(err, kind, kind == SBX_KIND_NOT_FOUND ? ENOENT : EIO, "%s",
-		sbx_json_string(body, "message", "no message"));
 }
 
 int sbx_client_call(int fd, const char *op, struct json_object *args, sbx_client_chunk_fn chunk,

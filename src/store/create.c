@@ -117,6 +117,19 @@ static int describe_base(
 	return sbx_layer_info_save(making->layer_fd, &info, err);
 }
 
+/* A file that only the owner (and root) can read: whoever may not use the sandbox need not be told
+ * by anybody that it is there, also when no sandboxd runs. */
+static int mark_owner(
+	const struct making *making, const struct sbx_sandbox *sandbox, struct sbx_err *err)
+{
+	SBX_CLOSE int fd = openat(making->sandbox_fd, SBX_SANDBOX_OWNER,
+		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
+
+	if (fd < 0 || fchmod(fd, 0400) < 0 || fchown(fd, sandbox->owner_uid, (gid_t)-1) < 0)
+		return sbx_err_set(err, errno, "mark the sandbox's owner: %m");
+	return 0;
+}
+
 /* Makes it durable, then visible. */
 static int finish(struct making *making, const struct sbx_sandbox *sandbox, struct sbx_err *err)
 {
@@ -169,6 +182,8 @@ int sbx_sandbox_create(const char *state_root, struct sbx_sandbox *sandbox, int 
 	if (r == 0)
 		r = import_tree(
 			source_fd, &source, making.tree_fd, progress, data, ret_report, err);
+	if (r == 0)
+		r = mark_owner(&making, sandbox, err);
 	if (r == 0)
 		r = describe_base(&making, sandbox, err);
 	if (r == 0)
