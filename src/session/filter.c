@@ -22,7 +22,8 @@
 
 #define X32_BIT    0x40000000 /* x32 calls have it in their number */
 #define ARGS_MAX   6
-#define TREE_LEVEL 2 /* SCMP_FLTATR_CTL_OPTIMIZE: a binary tree instead of a list */
+#define CALLS_MAX  1024 /* calls that a policy may name in rules without arguments */
+#define TREE_LEVEL 2    /* SCMP_FLTATR_CTL_OPTIMIZE: a binary tree instead of a list */
 
 static inline void release_filter(scmp_filter_ctx *ctx)
 {
@@ -37,6 +38,11 @@ struct compiler {
 	uint32_t default_action;
 	int highest; /* native call number that the policy names */
 	size_t n_refusals;
+	struct {
+		int number;
+		uint32_t value;
+	} plain[CALLS_MAX]; /* the rules without arguments: libseccomp keeps the first silently */
+	size_t n_plain;
 };
 
 static const struct action {
@@ -197,11 +203,28 @@ static int add_to(scmp_filter_ctx ctx, const struct rule *rule, int number, cons
 		/* EDOM: this architecture has no such call */
 		if (r < 0 && r != -EDOM)
 			return sbx_err_kind(err, SBX_KIND_INVALID, -r,
-				r == -EEXIST ? "%s: two rules contradict each other"
-					     : "%s: libseccomp refuses the rule: %m",
-				name);
+				"%s: libseccomp refuses the rule: %m", name);
 		done += step;
 	} while (done < rule->n_args);
+	return 0;
+}
+
+/* A call must not be both permitted and refused. */
+static int note_plain(
+	struct compiler *c, int number, uint32_t value, const char *name, struct sbx_err *err)
+{
+	for (size_t i = 0; i < c->n_plain; i++) {
+		if (c->plain[i].number != number)
+			continue;
+		if (c->plain[i].value == value)
+			return 0;
+		return sbx_err_kind(
+			err, SBX_KIND_INVALID, EINVAL, "%s: two rules contradict each other", name);
+	}
+	if (c->n_plain == CALLS_MAX)
+		return sbx_err_kind(err, SBX_KIND_INVALID, E2BIG, "more than %d calls", CALLS_MAX);
+	c->plain[c->n_plain].number = number;
+	c->plain[c->n_plain++].value = value;
 	return 0;
 }
 
@@ -219,6 +242,12 @@ static int add_call(
 		return 0;
 	}
 	c->highest = SBX_MAX(c->highest, number);
+	if (!rule->n_args) {
+		int r = note_plain(c, number, rule->value, name, err);
+
+		if (r < 0)
+			return r;
+	}
 	if (!rule->action->permits && rule->n_args) {
 		c->n_refusals++;
 		return add_to(c->refusals, rule, number, name, err);

@@ -43,6 +43,9 @@ int sbx_mount_new(const char *type, const struct sbx_mount_option *options, size
 
 	if (context < 0)
 		return sbx_err_set(err, errno, "open file system type %s: %m", type);
+	/* only seen in /proc/mounts and df */
+	if (fsconfig(context, FSCONFIG_SET_STRING, "source", type, 0) < 0)
+		return refuse(context, errno, type, "source", err);
 	for (size_t i = 0; i < n_options; i++)
 		if (fsconfig(context, options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG,
 			    options[i].key, options[i].value, 0) < 0)

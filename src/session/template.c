@@ -16,6 +16,7 @@
 #define HOSTS_MAX  (1u << 20) /* bytes of /etc/hosts that are looked through */
 
 #define SHARED_ATTRIBUTES (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define DEV_ATTRIBUTES    (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)
 
 /* What a session sees of the host with rootfs "host". Links stay links (merged /usr). */
 static const char *const host_entries[] = {
@@ -134,7 +135,7 @@ static int make_dev(const struct sbx_spawner_config *config, int *ret_tree, stru
 	if (r >= 0)
 		r = make_directory(dev, "shm", 01777, id, err);
 	if (r >= 0)
-		r = sbx_mount_set(dev, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, -EBADF, 0, err);
+		r = sbx_mount_set(dev, DEV_ATTRIBUTES, -EBADF, 0, err);
 	if (r < 0)
 		return r;
 	*ret_tree = sbx_fd_take(&dev);
