@@ -343,7 +343,7 @@ static int open_entry(const struct walk *walk, int *ret_fd, int *ret_mirror)
 
 int walk_enter(struct walk *walk, struct sbx_err *err)
 {
-	int fd, mirror = -EBADF, r;
+	int fd = -EBADF, mirror = -EBADF, r;
 
 	if (!walk->entry)
 		return sbx_err_set(err, ENOTDIR, "enter %s: %m", walk->path.data);
