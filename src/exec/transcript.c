@@ -154,7 +154,7 @@ static int drop_middle(struct sbx_transcript *t, struct sbx_err *err)
 	(void)punch(t->index_fd,
 		transcript_mark_offset(t->header.hole_start / TRANSCRIPT_BLOCK + 1),
 		transcript_mark_offset(end / TRANSCRIPT_BLOCK)); /* small in any case */
-	return 0;
+	return transcript_update_hole(t, err);
 }
 
 int sbx_transcript_append(

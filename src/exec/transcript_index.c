@@ -17,8 +17,6 @@
 
 #include "transcript_internal.h"
 
-#define HEADER_TRIES 16 /* a reader may meet the header half written, but not again and again */
-
 static const char header_magic[8] = "sbxtidx1";
 
 struct mark {
@@ -123,7 +121,8 @@ int transcript_load_header(struct sbx_transcript *t, struct sbx_err *err)
 	struct transcript_header header;
 	ssize_t n;
 
-	for (int i = 0; i < HEADER_TRIES; i++) {
+	/* it may be met half written, but not again and again */
+	for (int i = 0; i < TRANSCRIPT_TRIES; i++) {
 		n = pread(t->index_fd, &header, sizeof(header), 0);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -190,13 +189,13 @@ static int write_mark(struct sbx_transcript *t)
 	return 0;
 }
 
-/* Compares 32 bytes at a time; the compiler makes vector instructions of it. */
+/*
+ * Compares 16 bytes at a time, with vector instructions on every machine that has them. A lane sums
+ * at most 127 hits before they are added up.
+ */
 size_t transcript_count_newlines(const char *data, size_t size)
 {
-	typedef signed char lanes __attribute__((vector_size(32)));
-	const lanes newline = {'\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n',
-		'\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n', '\n',
-		'\n', '\n', '\n', '\n', '\n', '\n', '\n'};
+	typedef signed char lanes __attribute__((vector_size(16)));
 	size_t n = 0, at = 0;
 
 	while (size - at >= sizeof(lanes)) {
@@ -207,7 +206,7 @@ size_t transcript_count_newlines(const char *data, size_t size)
 			lanes piece;
 
 			memcpy(&piece, data + at, sizeof(piece));
-			sum -= piece == newline; /* true is -1 */
+			sum -= piece == '\n'; /* a hit is -1 */
 		}
 		for (size_t i = 0; i < sizeof(lanes); i++)
 			n += (size_t)sum[i];
@@ -231,6 +230,20 @@ void transcript_count(struct sbx_transcript *t, const char *data, size_t size)
 		if (t->is_writer && !t->is_full && n == left && write_mark(t) < 0)
 			t->is_full = true; /* without this mark there can be no next one */
 	}
+}
+
+int transcript_update_hole(struct sbx_transcript *t, struct sbx_err *err)
+{
+	struct transcript_hole hole = {.is_there = t->header.hole_end > t->header.hole_start};
+	int r = 0;
+
+	if (hole.is_there)
+		r = transcript_mark(t, t->header.hole_start / TRANSCRIPT_BLOCK, &hole.a, err);
+	if (r >= 0 && hole.is_there)
+		r = transcript_mark(t, t->header.hole_end / TRANSCRIPT_BLOCK, &hole.b, err);
+	if (r >= 0)
+		t->hole = hole;
+	return r;
 }
 
 /* The last good mark: n_marks, size and n_newlines become what it says. */
@@ -294,7 +307,7 @@ static int load_last_byte(struct sbx_transcript *t, struct sbx_err *err)
 	return 0;
 }
 
-int transcript_load(struct sbx_transcript *t, struct sbx_err *err)
+static int load_once(struct sbx_transcript *t, struct sbx_err *err)
 {
 	uint64_t known_size = t->size, known_newlines = t->n_newlines;
 	struct stat st;
@@ -302,10 +315,9 @@ int transcript_load(struct sbx_transcript *t, struct sbx_err *err)
 
 	if (fstat(t->fd, &st) < 0)
 		return sbx_err_set(err, errno, "stat " TRANSCRIPT_NAME ": %m");
-	r = transcript_load_header(t, err);
-	if (r < 0)
-		return r;
 	r = load_last_mark(t, (uint64_t)st.st_size, err);
+	if (r >= 0)
+		r = transcript_update_hole(t, err);
 	if (r < 0)
 		return r;
 	if (known_size > t->size && known_size <= (uint64_t)st.st_size) {
@@ -315,4 +327,22 @@ int transcript_load(struct sbx_transcript *t, struct sbx_err *err)
 	}
 	r = load_last_byte(t, err);
 	return r < 0 ? r : count_rest(t, (uint64_t)st.st_size, err);
+}
+
+int transcript_load(struct sbx_transcript *t, struct sbx_err *err)
+{
+	int r;
+
+	r = transcript_load_header(t, err);
+	for (int i = 0; r >= 0 && i < TRANSCRIPT_TRIES; i++) {
+		uint64_t hole_end = t->header.hole_end;
+		int loaded = load_once(t, err);
+
+		if (loaded >= 0)
+			return 0;
+		r = transcript_load_header(t, err);
+		if (r >= 0 && t->header.hole_end == hole_end)
+			return loaded;
+	}
+	return r < 0 ? r : sbx_err_set(err, EBUSY, TRANSCRIPT_INDEX " changes too fast to be read");
 }

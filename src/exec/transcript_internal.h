@@ -8,6 +8,7 @@
 
 #define TRANSCRIPT_BLOCK  (UINT64_C(64) << 10)     /* raw bytes from mark to mark */
 #define TRANSCRIPT_BUFFER (2 * SBX_RENDER_RAW_MAX) /* what a reader looks at in one piece */
+#define TRANSCRIPT_TRIES  16 /* of a reader to find the files at rest while they are written */
 #define TRANSCRIPT_NAME   "transcript"
 #define TRANSCRIPT_INDEX  "transcript.index"
 
@@ -24,6 +25,18 @@ struct transcript_header {
 	uint64_t check;      /* of all before it */
 };
 
+/*
+ * What the hole does to rows: row a is the one that it cuts at its start, row b at its end, those
+ * between are gone as a whole. a and b may be the same row.
+ *
+ *     ... row a-1 \n row a ...|       hole       |... row b \n row b+1 ...
+ */
+struct transcript_hole {
+	bool is_there;
+	uint64_t a;
+	uint64_t b;
+};
+
 struct sbx_transcript {
 	int fd;
 	int index_fd;
@@ -31,10 +44,11 @@ struct sbx_transcript {
 	bool is_full; /* nothing more can be stored: the index or the hole cannot grow */
 	uint64_t cap;
 	struct transcript_header header;
-	uint64_t size;       /* bytes of the file, the hole included */
-	uint64_t n_newlines; /* in these */
-	uint64_t n_marks;    /* marks 1 to n_marks stand in the index */
-	bool ends_row;       /* the last byte is a newline, or there is none */
+	struct transcript_hole hole; /* follows from the header */
+	uint64_t size;               /* bytes of the file, the hole included */
+	uint64_t n_newlines;         /* in these */
+	uint64_t n_marks;            /* marks 1 to n_marks stand in the index */
+	bool ends_row;               /* the last byte is a newline, or there is none */
 	/* for reading; nothing of it outlives a call but its memory */
 	struct sbx_render render;
 	char *buffer; /* bytes [buffer_at, buffer_at + buffer_n) of the file */
@@ -49,6 +63,8 @@ struct sbx_transcript {
  */
 int transcript_load(struct sbx_transcript *t, struct sbx_err *err);
 int transcript_load_header(struct sbx_transcript *t, struct sbx_err *err);
+/* To be called when header has another hole: makes hole what it says. */
+int transcript_update_hole(struct sbx_transcript *t, struct sbx_err *err);
 int transcript_store_header(struct sbx_transcript *t, struct sbx_err *err);
 /* Newlines before raw offset k * TRANSCRIPT_BLOCK; not for marks inside of the hole. */
 int transcript_mark(struct sbx_transcript *t, uint64_t k, uint64_t *ret, struct sbx_err *err);
@@ -81,6 +97,8 @@ struct transcript_cursor {
 	bool is_located;
 };
 
+/* Whether all of the row's bytes are in the hole. */
+bool transcript_is_dropped(const struct sbx_transcript *t, uint64_t row);
 uint64_t transcript_n_rows(const struct sbx_transcript *t);
 /* The cursor's row; moves the cursor to the next one. cursor->row is below transcript_n_rows(). */
 int transcript_next(struct sbx_transcript *t, struct transcript_cursor *cursor,

@@ -2,37 +2,17 @@
 /*
  * Finding rows. The start of row r is behind newline r (counted from 1). The marks tell in which
  * block that is, by binary search; the block is then scanned. With a hole, the marks before and
- * behind it are searched apart. Row a is the one that the hole cuts at its start, row b at its end:
- *
- *     ... row a-1 \n row a ...|       hole       |... row b \n row b+1 ...
- *
- * Rows between a and b are gone as a whole. a and b may be the same row.
+ * behind it are searched apart.
  */
 #include <string.h>
 
 #include "transcript_internal.h"
 
-struct hole {
-	bool is_there;
-	uint64_t a;
-	uint64_t b;
-};
+#define SCAN_STEP 512 /* bytes */
 
-static int hole_of(struct sbx_transcript *t, struct hole *ret, struct sbx_err *err)
+bool transcript_is_dropped(const struct sbx_transcript *t, uint64_t row)
 {
-	struct hole hole = {.is_there = t->header.hole_end > t->header.hole_start};
-	int r;
-
-	if (hole.is_there) {
-		r = transcript_mark(t, t->header.hole_start / TRANSCRIPT_BLOCK, &hole.a, err);
-		if (r < 0)
-			return r;
-		r = transcript_mark(t, t->header.hole_end / TRANSCRIPT_BLOCK, &hole.b, err);
-		if (r < 0)
-			return r;
-	}
-	*ret = hole;
-	return 0;
+	return t->hole.is_there && row > t->hole.a && row < t->hole.b;
 }
 
 uint64_t transcript_n_rows(const struct sbx_transcript *t)
@@ -42,40 +22,59 @@ uint64_t transcript_n_rows(const struct sbx_transcript *t)
 	return n + (t->header.lost_bytes ? t->header.lost_open != 0 : !t->ends_row);
 }
 
+/* The offset of newline nth (from 1) in data, which has that many; counting is faster than looking.
+ */
+static size_t nth_newline(const char *data, size_t size, uint64_t nth)
+{
+	const char *p = data, *end = data + size;
+
+	while ((size_t)(end - p) > SCAN_STEP) {
+		size_t n = transcript_count_newlines(p, SCAN_STEP);
+
+		if (n >= nth)
+			break;
+		nth -= n;
+		p += SCAN_STEP;
+	}
+	for (;; p++) {
+		p = memchr(p, '\n', (size_t)(end - p));
+		if (--nth == 0)
+			return (size_t)(p - data);
+	}
+}
+
 /* Scans from block first on, which seen newlines precede, for newline nth. */
 static int scan_for_newline(struct sbx_transcript *t, uint64_t first, uint64_t seen, uint64_t nth,
 	uint64_t *ret, struct sbx_err *err)
 {
 	for (uint64_t at = first * TRANSCRIPT_BLOCK; at < t->size;) {
 		size_t n = (size_t)SBX_MIN(t->size - at, (uint64_t)SBX_RENDER_WINDOW);
-		const char *p = t->scratch, *end = p + n;
+		size_t n_newlines;
 		int r;
 
 		r = transcript_pread(t->fd, t->scratch, n, at, TRANSCRIPT_NAME, err);
 		if (r < 0)
 			return r;
-		while ((p = memchr(p, '\n', (size_t)(end - p)))) {
-			p++;
-			if (++seen == nth) {
-				*ret = at + (uint64_t)(p - t->scratch) - 1;
-				return 0;
-			}
+		n_newlines = transcript_count_newlines(t->scratch, n);
+		if (seen + n_newlines >= nth) {
+			*ret = at + nth_newline(t->scratch, n, nth - seen);
+			return 0;
 		}
+		seen += n_newlines;
 		at += n;
 	}
 	return sbx_err_set(err, EBADMSG, TRANSCRIPT_INDEX " counts more rows than there are");
 }
 
 /* The raw offset of newline nth (from 1), which is there and not in the hole. */
-static int find_newline(struct sbx_transcript *t, const struct hole *hole, uint64_t nth,
-	uint64_t *ret, struct sbx_err *err)
+static int find_newline(struct sbx_transcript *t, uint64_t nth, uint64_t *ret, struct sbx_err *err)
 {
 	uint64_t low = 0, high = t->n_marks, seen;
 	int r;
 
-	if (hole->is_there && nth > hole->a)
+	if (t->hole.is_there && nth > t->hole.a)
 		low = t->header.hole_end / TRANSCRIPT_BLOCK;
-	else if (hole->is_there)
+	else if (t->hole.is_there)
 		high = t->header.hole_start / TRANSCRIPT_BLOCK;
 	/* the last mark of [low, high] with fewer than nth newlines before it; low has */
 	while (low < high) {
@@ -94,8 +93,7 @@ static int find_newline(struct sbx_transcript *t, const struct hole *hole, uint6
 }
 
 /* Where row starts, for a row some of whose bytes are there. */
-static int find_start(struct sbx_transcript *t, const struct hole *hole, uint64_t row,
-	uint64_t *ret, struct sbx_err *err)
+static int find_start(struct sbx_transcript *t, uint64_t row, uint64_t *ret, struct sbx_err *err)
 {
 	uint64_t newline;
 	int r;
@@ -104,11 +102,11 @@ static int find_start(struct sbx_transcript *t, const struct hole *hole, uint64_
 		*ret = 0;
 		return 0;
 	}
-	if (hole->is_there && row == hole->b && hole->b > hole->a) {
+	if (t->hole.is_there && row == t->hole.b && t->hole.b > t->hole.a) {
 		*ret = t->header.hole_end;
 		return 0;
 	}
-	r = find_newline(t, hole, row, &newline, err);
+	r = find_newline(t, row, &newline, err);
 	if (r >= 0)
 		*ret = newline + 1;
 	return r;
@@ -117,21 +115,15 @@ static int find_start(struct sbx_transcript *t, const struct hole *hole, uint64_
 int transcript_row_offset(
 	struct sbx_transcript *t, uint64_t row, uint64_t *ret, struct sbx_err *err)
 {
-	struct hole hole;
-	int r;
-
 	if (row > t->n_newlines) {
 		*ret = t->size;
 		return 0;
 	}
-	r = hole_of(t, &hole, err);
-	if (r < 0)
-		return r;
-	if (hole.is_there && row > hole.a && row < hole.b) {
+	if (transcript_is_dropped(t, row)) {
 		*ret = t->header.hole_end;
 		return 0;
 	}
-	return find_start(t, &hole, row, ret, err);
+	return find_start(t, row, ret, err);
 }
 
 int transcript_row_at(struct sbx_transcript *t, uint64_t at, uint64_t *ret_row, struct sbx_err *err)
@@ -185,24 +177,24 @@ struct extent {
 	enum sbx_render_flags lost;
 };
 
-static int find_end_by_marks(struct sbx_transcript *t, const struct hole *hole, uint64_t row,
-	struct extent *ret, struct sbx_err *err)
+static int find_end_by_marks(
+	struct sbx_transcript *t, uint64_t row, struct extent *ret, struct sbx_err *err)
 {
 	ret->complete = row < t->n_newlines;
 	ret->end = t->size;
-	return ret->complete ? find_newline(t, hole, row + 1, &ret->end, err) : 0;
+	return ret->complete ? find_newline(t, row + 1, &ret->end, err) : 0;
 }
 
-static int find_end(struct sbx_transcript *t, const struct hole *hole, uint64_t row, uint64_t at,
-	struct extent *ret, struct sbx_err *err)
+static int find_end(struct sbx_transcript *t, uint64_t row, uint64_t at, struct extent *ret,
+	struct sbx_err *err)
 {
 	const char *from, *newline;
 	size_t n;
 	int r;
 
-	if (hole->is_there && row == hole->a && at <= t->header.hole_start) {
-		if (hole->b == hole->a)
-			return find_end_by_marks(t, hole, row, ret, err);
+	if (t->hole.is_there && row == t->hole.a && at <= t->header.hole_start) {
+		if (t->hole.b == t->hole.a)
+			return find_end_by_marks(t, row, ret, err);
 		*ret = (struct extent){t->header.hole_start, true, SBX_RENDER_END_LOST};
 		return 0;
 	}
@@ -218,7 +210,7 @@ static int find_end(struct sbx_transcript *t, const struct hole *hole, uint64_t 
 		}
 		r = fill_buffer(t, at, TRANSCRIPT_BUFFER, err);
 	}
-	return r < 0 ? r : find_end_by_marks(t, hole, row, ret, err);
+	return r < 0 ? r : find_end_by_marks(t, row, ret, err);
 }
 
 /* Puts the bytes of a row into ret: all, or its two ends when it is long. */
@@ -258,20 +250,20 @@ static int load_row(struct sbx_transcript *t, uint64_t at, const struct extent *
 }
 
 /* A row that has bytes in the file. */
-static int next_stored(struct sbx_transcript *t, const struct hole *hole,
-	struct transcript_cursor *cursor, struct transcript_row *ret, struct sbx_err *err)
+static int next_stored(struct sbx_transcript *t, struct transcript_cursor *cursor,
+	struct transcript_row *ret, struct sbx_err *err)
 {
 	struct extent extent = {0};
 	uint64_t at = cursor->at;
 	int r = 0;
 
 	if (!cursor->is_located)
-		r = find_start(t, hole, cursor->row, &at, err);
+		r = find_start(t, cursor->row, &at, err);
 	if (r >= 0)
-		r = find_end(t, hole, cursor->row, at, &extent, err);
+		r = find_end(t, cursor->row, at, &extent, err);
 	if (r < 0)
 		return r;
-	if (hole->is_there && at == t->header.hole_end && hole->b > hole->a &&
+	if (t->hole.is_there && at == t->header.hole_end && t->hole.b > t->hole.a &&
 		!t->header.hole_ends_row)
 		extent.lost |= SBX_RENDER_START_LOST;
 	if (!extent.complete && t->header.lost_bytes) {
@@ -302,17 +294,11 @@ static void next_missing(struct sbx_transcript *t, struct transcript_cursor *cur
 int transcript_next(struct sbx_transcript *t, struct transcript_cursor *cursor,
 	struct transcript_row *ret, struct sbx_err *err)
 {
-	struct hole hole;
-	int r;
-
-	r = hole_of(t, &hole, err);
-	if (r < 0)
-		return r;
 	if (cursor->row > t->n_newlines || (cursor->row == t->n_newlines && t->ends_row))
 		next_missing(t, cursor, SBX_TRANSCRIPT_ROW_LOST, ret);
-	else if (hole.is_there && cursor->row > hole.a && cursor->row < hole.b)
+	else if (transcript_is_dropped(t, cursor->row))
 		next_missing(t, cursor, SBX_TRANSCRIPT_ROW_DROPPED, ret);
 	else
-		return next_stored(t, &hole, cursor, ret, err);
+		return next_stored(t, cursor, ret, err);
 	return 0;
 }

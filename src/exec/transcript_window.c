@@ -3,7 +3,6 @@
 
 #include "transcript_internal.h"
 
-#define READ_TRIES     8   /* a reader starts anew when the writer drops what it is reading */
 #define OMITTED_ROOM   128 /* bytes for the row that names the omitted ones */
 #define YIELD_HEAD_MAX ((SBX_TRANSCRIPT_YIELD_MAX - OMITTED_ROOM) / 2)
 
@@ -174,9 +173,10 @@ static int append_tail(struct walk *head, size_t max, struct sbx_err *err)
 		r = find_tail(t, max, &row, err);
 		if (r < 0)
 			return r;
-		row = SBX_MIN(SBX_MAX(row, head->cursor.row), head->end - 1);
+		row = SBX_MIN(SBX_MAX(row, head->cursor.row), transcript_n_rows(t) - 1);
 	}
 	walk.cursor = (struct transcript_cursor){.row = row};
+	walk.end = transcript_n_rows(t);
 	walk.max_bytes = SIZE_MAX;
 	walk.out = &tail;
 	walk.n_raw = walk.n_bytes = 0;
@@ -198,6 +198,14 @@ static int append_tail(struct walk *head, size_t max, struct sbx_err *err)
 	return 0;
 }
 
+/* The first dropped row from start on, or n_rows: a yield has no use for them one by one. */
+static uint64_t first_dropped(const struct sbx_transcript *t, uint64_t start, uint64_t n_rows)
+{
+	uint64_t row = SBX_MAX(start, t->hole.a + 1);
+
+	return transcript_is_dropped(t, row) ? row : n_rows;
+}
+
 static int produce_yield(const struct request *request, struct sbx_err *err)
 {
 	uint64_t n_rows = transcript_n_rows(request->t);
@@ -206,7 +214,7 @@ static int produce_yield(const struct request *request, struct sbx_err *err)
 		.t = request->t,
 		.flags = request->flags,
 		.cursor.row = request->start,
-		.end = n_rows,
+		.end = first_dropped(request->t, request->start, n_rows),
 		.max_bytes = YIELD_HEAD_MAX,
 		.out = request->out,
 	};
@@ -242,22 +250,21 @@ static int produce_stable(const struct request *request,
 {
 	struct sbx_transcript *t = request->t;
 	size_t base = request->out->size;
-	int r;
 
 	if (t->is_writer)
 		return produce(request, err);
-	for (int i = 0; i < READ_TRIES; i++) {
+	for (int i = 0; i < TRANSCRIPT_TRIES; i++) {
 		uint64_t hole_end;
+		int r, produced;
 
 		r = transcript_load(t, err);
 		if (r < 0)
 			return r;
 		hole_end = t->header.hole_end;
-		r = produce(request, err);
-		if (transcript_load_header(t, err) < 0)
-			return -EBADMSG;
-		if (t->header.hole_end == hole_end)
-			return r;
+		produced = produce(request, err);
+		r = transcript_load_header(t, produced < 0 ? NULL : err);
+		if (r < 0 || t->header.hole_end == hole_end)
+			return r < 0 ? r : produced;
 		request->out->size = base;
 		t->buffer_n = 0;
 	}
