@@ -99,7 +99,9 @@ static int run(const struct call *call)
 		report(call, &err, details);
 		return EXIT_FAILED;
 	}
-	return print(call, result, &err);
+	r = print(call, result, &err);
+	/* Nothing went wrong with the call, but what was asked for did not come about. */
+	return r == EXIT_OK && sbx_json_bool(result, "publish_rejected", false) ? EXIT_FAILED : r;
 }
 
 static int show_help(const struct call *call)

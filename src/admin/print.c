@@ -23,16 +23,41 @@ int sbx_admin_print_nothing(const struct call *call, struct json_object *result,
 	return 0;
 }
 
+/* {"count", "paths": the first of them}: what the import could not take over. */
+static int print_loss(
+	struct json_object *result, const char *key, const char *what, struct sbx_buf *out)
+{
+	struct json_object *loss = sbx_json_member(result, key);
+	int64_t count = sbx_json_int(loss, "count", 0);
+	int r;
+
+	if (count == 0)
+		return 0;
+	r = sbx_buf_printf(out, "%jd %s: ", (intmax_t)count, what);
+	if (r == 0)
+		r = sbx_show_value(out, "paths", sbx_json_member(loss, "paths"));
+	return r < 0 ? r : sbx_buf_append(out, "\n", 1);
+}
+
 int sbx_admin_print_created(const struct call *call, struct json_object *result,
 	struct sbx_buf *out, struct sbx_err *err)
 {
+	static const struct {
+		const char *key, *what;
+	} losses[] = {
+		{"vanished", "vanished while being copied"},
+		{"not_kept", "not kept (sockets, devices)"},
+		{"other_file_systems", "mount points, left empty"},
+	};
 	const char *id = sbx_json_string(result, "sandbox_id", "");
 	int r = sbx_show(result, call->verb->view, out);
 
+	for (size_t i = 0; r == 0 && i < SBX_N_ELEMENTS(losses); i++)
+		r = print_loss(result, losses[i].key, losses[i].what, out);
 	if (r == 0)
 		r = sbx_buf_printf(out,
-			"\nnext: point an MCP client at 'sandbox-mcp' and give it sandbox_id "
-			"'%s'\n",
+			"\nnext: let an MCP client run 'sandbox-mcp --set runtime' and call its "
+			"tools with sandbox_id '%s'\n",
 			id);
 	return done(r, err);
 }

@@ -36,6 +36,11 @@ static bool is_list(struct json_object *value)
 	       json_object_is_type(json_object_array_get_idx(value, 0), json_type_object);
 }
 
+/* What a list of conflicts has, wherever it comes. */
+static const struct column conflict_columns[] = {{"kind", "KIND"}, {"path", "PATH"},
+	{"ours_ranges", "OUR LINES"}, {"theirs_ranges", "THEIR LINES"}, {"ours_owner", "OURS"},
+	{"theirs_owner", "THEIRS"}, {NULL, NULL}};
+
 static int show_fields(struct json_object *result, const struct column *fields, struct sbx_buf *out)
 {
 	TABLE struct table table;
@@ -76,13 +81,23 @@ static size_t columns_of(struct json_object *first, struct column ret[static TAB
 	return n;
 }
 
-static size_t columns_given(
-	const struct column *columns, struct column ret[static TABLE_COLUMNS_MAX])
+static bool any_has(struct json_object *array, const char *key)
+{
+	for (size_t i = 0; i < json_object_array_length(array); i++)
+		if (sbx_json_member(json_object_array_get_idx(array, i), key))
+			return true;
+	return false;
+}
+
+/* Those of the view that at least one element has something for. */
+static size_t columns_given(struct json_object *array, const struct column *columns,
+	struct column ret[static TABLE_COLUMNS_MAX])
 {
 	size_t n = 0;
 
-	for (; columns[n].key && n < TABLE_COLUMNS_MAX; n++)
-		ret[n] = columns[n];
+	for (; columns->key && n < TABLE_COLUMNS_MAX; columns++)
+		if (any_has(array, columns->key))
+			ret[n++] = *columns;
 	return n;
 }
 
@@ -106,7 +121,7 @@ static int show_list(struct json_object *array, const struct column *given, stru
 	struct json_object *first = json_object_array_get_idx(array, 0);
 	struct column columns[TABLE_COLUMNS_MAX];
 	TABLE struct table table;
-	size_t n = given ? columns_given(given, columns) : columns_of(first, columns);
+	size_t n = given ? columns_given(array, given, columns) : columns_of(first, columns);
 	int r = 0;
 
 	sbx_table_init(&table, SBX_MAX(n, (size_t)1));
@@ -148,7 +163,8 @@ static int show_all_lists(struct json_object *result, struct sbx_buf *out)
 		if (r == 0 && is_list(value))
 			r = sbx_buf_printf(out, "%s%s:\n", out->size ? "\n" : "", key);
 		if (r == 0 && is_list(value))
-			r = show_list(value, NULL, out);
+			r = show_list(
+				value, strcmp(key, "conflicts") ? NULL : conflict_columns, out);
 	}
 	return r;
 }

@@ -137,6 +137,7 @@ static const struct form {
 	{"memory_max", show_limit_bytes, false},
 	{"pids_max", show_limit, false},
 	{"cpu_max", show_cores, false},
+	{"bytes", show_bytes, false},
 	{"*_bytes", show_bytes, false},
 	{"size", show_bytes, false},
 	{"*_seconds", show_seconds, false},
@@ -158,7 +159,32 @@ bool sbx_value_is_text(const char *key)
 	return form && form->text;
 }
 
-/* Simple values with commas between; anything else as JSON. */
+/* {"start_line": 3, "line_count": 2}: "3-4"; no lines: "before 3". */
+static int show_range(struct sbx_buf *out, struct json_object *range)
+{
+	intmax_t first = sbx_json_int(range, "start_line", 0);
+	intmax_t count = sbx_json_int(range, "line_count", 0);
+
+	if (count == 1)
+		return sbx_buf_printf(out, "%jd", first);
+	if (count == 0)
+		return sbx_buf_printf(out, "before %jd", first);
+	return sbx_buf_printf(out, "%jd-%jd", first, first + count - 1);
+}
+
+static int show_object(struct sbx_buf *out, struct json_object *object)
+{
+	const char *text;
+	size_t size;
+
+	if (json_object_object_length(object) == 2 && sbx_json_member(object, "start_line") &&
+		sbx_json_member(object, "line_count"))
+		return show_range(out, object);
+	text = sbx_json_text(object, &size);
+	return sbx_show_text(out, text, size);
+}
+
+/* With commas between. */
 static int show_array(struct sbx_buf *out, const char *key, struct json_object *array)
 {
 	int r = 0;
@@ -177,8 +203,6 @@ static int show_array(struct sbx_buf *out, const char *key, struct json_object *
 int sbx_show_value(struct sbx_buf *out, const char *key, struct json_object *value)
 {
 	const struct form *form = form_of(key);
-	const char *text;
-	size_t size;
 
 	switch (json_object_get_type(value)) {
 	case json_type_null:
@@ -196,7 +220,6 @@ int sbx_show_value(struct sbx_buf *out, const char *key, struct json_object *val
 	case json_type_array:
 		return show_array(out, key, value);
 	default:
-		text = sbx_json_text(value, &size);
-		return sbx_show_text(out, text, size);
+		return show_object(out, value);
 	}
 }

@@ -65,6 +65,10 @@ Test(show, values_take_their_form_from_their_name)
 		{"{\"x\": []}", "-"},
 		{"{\"x\": [\"a\", 2]}", "a, 2"},
 		{"{\"x\": {\"b\": \"/\"}}", "{\"b\":\"/\"}"},
+		{"{\"r\": [{\"start_line\": 3, \"line_count\": 2},"
+		 " {\"start_line\": 9, \"line_count\": 1},"
+		 " {\"start_line\": 4, \"line_count\": 0}]}",
+			"3-4, 9, before 4"},
 		{"{\"size\": 0}", "0 B"},
 		{"{\"size\": 1023}", "1023 B"},
 		{"{\"size\": 1536}", "1.5 KiB"},
@@ -125,6 +129,20 @@ Test(show, lists_are_aligned_tables)
 		cr_assert_eq(sbx_show(o, &view, &out), 0);
 		cr_expect_str_eq(out.data, cases[i].shown, "got:\n%s", out.data);
 	}
+}
+
+Test(show, columns_that_no_element_has_are_left_out)
+{
+	static const struct column columns[] = {
+		{"name", "NAME"}, {"problem", "PROBLEM"}, {NULL, NULL}};
+	static const struct list lists[] = {{"things", columns, NULL}, {NULL, NULL, NULL}};
+	static const struct view view = {.lists = lists};
+	SBX_JSON struct json_object *o =
+		json("{\"things\": [{\"name\": \"a\"}, {\"name\": \"b\", \"problem\": null}]}");
+	SBX_BUF struct sbx_buf out = SBX_BUF_INIT;
+
+	cr_assert_eq(sbx_show(o, &view, &out), 0);
+	cr_expect_str_eq(out.data, "NAME\na\nb\n", "got:\n%s", out.data);
 }
 
 Test(show, without_a_view_nothing_is_left_out)
