@@ -172,7 +172,7 @@ static void answer(struct sbx_job *job, struct window *w, const char *path)
 	uint64_t total = w->line - (w->line_start == w->n_bytes);
 	uint64_t stop = SBX_MIN(w->next ? w->next : w->end, total + 1);
 	size_t n_content = w->content.size;
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = job->result;
 
 	if (w->cut_offset)
 		mark_cut(w, path);
@@ -188,7 +188,6 @@ static void answer(struct sbx_job *job, struct window *w, const char *path)
 	else
 		sbx_json_add(o, "next_offset", NULL);
 	sbx_json_add_bool(o, "truncated", w->next);
-	job->result = o;
 }
 
 static int window_from(struct json_object *args, struct window *ret, struct sbx_err *err)

@@ -46,7 +46,6 @@ int sbx_put_file(const struct sbx_job *job, const struct sbx_target *target,
 
 void sbx_put_answer(struct sbx_job *job, const struct sbx_file_put *put, struct json_object *tool)
 {
-	job->result = json_object_new_object();
 	sbx_json_add_string(job->result, "outcome", put->outcome);
 	if (!strcmp(put->outcome, "published"))
 		sbx_json_add_string(

@@ -102,6 +102,7 @@ static inline struct outcome fixture_run(
 	cr_assert_not_null(entry, "no job %s", name);
 	cr_assert_eq(sbx_json_parse(args, strlen(args), &parsed, &o.err), 0, "%s", o.err.message);
 	job.args = parsed;
+	job.result = json_object_new_object();
 	o.r = entry->run(&job, &o.err);
 	o.result = job.result;
 	o.details = job.details;
