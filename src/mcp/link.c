@@ -312,7 +312,7 @@ static void on_connected(void *data, int fd, const struct sbx_err *err)
 	link->links->sent(link->links->data);
 }
 
-/* Makes room by closing the oldest connection that nobody waits on. */
+/* Makes room by closing the connection that nobody waits on for longest. */
 static bool drop_idle(struct mcp_links *links)
 {
 	struct mcp_link **idle = NULL, *link;
@@ -364,11 +364,16 @@ static int link_get(
 {
 	if (!sbx_id_valid(sandbox_id))
 		return sbx_client_no_sandbox(sandbox_id, err);
-	for (struct mcp_link *link = links->first; link; link = link->next) {
-		if (!strcmp(link->sandbox_id, sandbox_id)) {
-			*ret = link;
-			return 0;
-		}
+	for (struct mcp_link **slot = &links->first; *slot; slot = &(*slot)->next) {
+		struct mcp_link *link = *slot;
+
+		if (strcmp(link->sandbox_id, sandbox_id) != 0)
+			continue;
+		*slot = link->next; /* to the front: the last one is out of use for longest */
+		link->next = links->first;
+		links->first = link;
+		*ret = link;
+		return 0;
 	}
 	return link_new(links, sandbox_id, ret, err);
 }
