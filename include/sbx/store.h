@@ -11,8 +11,9 @@
 
 #define SBX_STATE_DIR_ENV     "SBX_STATE_DIR"
 #define SBX_STATE_DIR_DEFAULT "/var/lib/sbx"
-#define SBX_SANDBOX_OWNER     "owner" /* empty; readable by the owner only, so that clients can tell \
-				       */
+#define SBX_SANDBOX_OWNER                                                                          \
+	"owner" /* empty; readable by the owner only, so that clients can tell                     \
+		 */
 #define SBX_LAYER_LINES "lines"
 #define SBX_LAYER_TREE  "tree"
 #define SBX_LAYER_JSON  "layer.json"
@@ -131,5 +132,36 @@ int sbx_layer_digest(int tree_fd, char ret_hex[static 65], uint64_t *ret_entries
  */
 int sbx_store_sweep(int store_fd, const struct sbx_head_log *log, const struct sbx_stack *keep,
 	uint64_t *ret_n_removed, struct sbx_err *err);
+
+/*
+ * Flattens run, layers in a row above below (which may be empty), into the new layer info->id by
+ * hard links: what a stack shows, and blame, is the same with it in the place of run. Marks that
+ * hide nothing are left out. Of info the caller fills id, parent_version, created_ns, owner and
+ * command; the counts become the sums of the run's. Durable when it returns 0; after a failure
+ * nothing is left. Blocks: a worker's job.
+ */
+int sbx_store_squash(int layers_fd, const struct sbx_stack *below, const struct sbx_stack *run,
+	struct sbx_layer_info *info, struct sbx_err *err);
+
+/*
+ * Export: writes what a view shows back out, owners mapped back (in-session root becomes the owner
+ * of the imported directory). ret_report gets "entries", "bytes", "xattrs_dropped".
+ *
+ * Into dest_fd, an empty directory (-ENOTEMPTY otherwise); hard links stay within what is
+ * exported. After a failure what was written so far stays: the message says so.
+ */
+int sbx_store_export_dir(struct sbx_view *view, const struct sbx_sandbox *sandbox, int dest_fd,
+	sbx_progress_fn progress, void *data, struct json_object *ret_report, struct sbx_err *err);
+/* As a tar archive (POSIX pax: names of any bytes and length, nanoseconds, attributes) to fd. */
+int sbx_store_export_tar(struct sbx_view *view, const struct sbx_sandbox *sandbox, int fd,
+	sbx_progress_fn progress, void *data, struct json_object *ret_report, struct sbx_err *err);
+
+/*
+ * Checks a whole store and calls report once for each damage, what ("layer layer_…: …") naming the
+ * thing; the return value is their number, or -errno when the check itself could not go on (report
+ * was called for that, too). It reads all contents; the store may be in use.
+ */
+typedef void (*sbx_damage_fn)(void *data, const char *what);
+int sbx_store_verify(int sandbox_fd, sbx_damage_fn report, void *data);
 
 #endif

@@ -11,7 +11,6 @@
 #include "copy_data.h"
 #include "link_map.h"
 #include "sbx/fs.h"
-#include "xattr.h"
 
 #define OPEN_FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
@@ -19,12 +18,14 @@ struct copier {
 	int root_fd; /* borrowed */
 	copy_map_fn map;
 	const void *map_data;
+	xattr_filter filter;
 	struct link_map *links;
 	struct copy_data data;
 	struct copy_stats stats;
 };
 
-int copier_new(int root_fd, copy_map_fn map, const void *map_data, struct copier **ret)
+int copier_new(int root_fd, copy_map_fn map, const void *map_data, xattr_filter filter,
+	struct copier **ret)
 {
 	COPIER struct copier *copier = calloc(1, sizeof(*copier));
 	int r;
@@ -34,6 +35,7 @@ int copier_new(int root_fd, copy_map_fn map, const void *map_data, struct copier
 	copier->root_fd = root_fd;
 	copier->map = map;
 	copier->map_data = map_data;
+	copier->filter = filter;
 	r = link_map_new(&copier->links);
 	if (r == 0)
 		r = copy_data_init(&copier->data);
@@ -77,7 +79,7 @@ static int give_metadata(struct copier *copier, int from_fd, const struct stat *
 	map_owner(copier, st, &uid, &gid);
 	if (fchown(to_fd, uid, gid) < 0 || fchmod(to_fd, st->st_mode & 07777) < 0)
 		return -errno;
-	r = xattr_copy(from_fd, to_fd, &n_dropped);
+	r = xattr_copy(from_fd, to_fd, copier->filter, &n_dropped);
 	if (r < 0)
 		return r;
 	copier->stats.n_xattrs_dropped += n_dropped;

@@ -10,13 +10,15 @@
 #include <sys/stat.h>
 
 #include "sbx/err.h"
+#include "xattr.h"
 
 /* On-disk owner of what had this owner in the source; returns whether it lost its number. */
 typedef bool (*copy_map_fn)(const void *data, uid_t *uid, gid_t *gid);
 
 struct copier;
 /* root_fd (borrowed): where the paths given to copier_entry() start. */
-int copier_new(int root_fd, copy_map_fn map, const void *map_data, struct copier **ret);
+int copier_new(int root_fd, copy_map_fn map, const void *map_data, xattr_filter filter,
+	struct copier **ret);
 void copier_free(struct copier *copier);
 static inline void copier_freep(struct copier **copier)
 {

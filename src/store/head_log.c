@@ -187,7 +187,7 @@ int sbx_head_log_open(int store_fd, bool writable, struct sbx_head_log **ret, st
 {
 	SBX_CLEANUP(head_log_freep) struct sbx_head_log *log = calloc(1, sizeof(*log));
 	SBX_BUF struct sbx_buf file = SBX_BUF_INIT;
-	size_t good;
+	size_t good = 0;
 	int r;
 
 	if (!log)

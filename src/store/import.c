@@ -64,7 +64,7 @@ static bool map_owner(const void *data, uid_t *uid, gid_t *gid)
 
 static int start(struct import *import, int source_fd, int tree_fd, struct sbx_err *err)
 {
-	int r = copier_new(tree_fd, map_owner, import->root, &import->copier);
+	int r = copier_new(tree_fd, map_owner, import->root, xattr_is_portable, &import->copier);
 
 	for (size_t i = 0; i < N_LOSSES && r == 0; i++) {
 		import->losses[i].paths = json_object_new_array();

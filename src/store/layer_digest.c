@@ -66,7 +66,7 @@ static int put_head(struct sbx_buf *out, const char *path, const struct stat *st
 
 static int put_xattrs(struct tally *tally, int fd)
 {
-	int r = xattr_list(fd, &tally->names, NULL);
+	int r = xattr_list(fd, xattr_is_content, &tally->names, NULL);
 
 	for (size_t at = 0; r == 0 && at < tally->names.size;) {
 		const char *name = tally->names.data + at;

@@ -27,6 +27,7 @@ struct view_part {
 struct sbx_view_dir {
 	struct sbx_view *view;
 	bool borrowed; /* the root's descriptors are the view's */
+	bool covers;   /* view_dir_covers() */
 	size_t n;
 	struct view_part parts[]; /* topmost first */
 };
@@ -239,8 +240,10 @@ static int enter(struct sbx_view_dir *dir, const char *name, struct sbx_view_dir
 
 		if (r < 0)
 			return r;
-		if (r == 0)
+		if (r == 0) {
+			sub->covers = true;
 			break;
+		}
 	}
 	if (!sub->n)
 		return -ENOENT;
@@ -353,8 +356,8 @@ static int compare_listed(const void *a, const void *b)
 	return r ? r : (x->part > y->part) - (x->part < y->part);
 }
 
-/* Moves what the view shows out of a sorted listing: of each name the topmost, if no whiteout. */
-static size_t take_shown(struct listing *listing, char **names)
+/* Moves the names out of a sorted listing, each once; without whiteouts if the topmost is one. */
+static size_t take_names(struct listing *listing, bool with_whiteouts, char **names)
 {
 	const char *last = NULL;
 	size_t n = 0;
@@ -364,13 +367,14 @@ static size_t take_shown(struct listing *listing, char **names)
 		bool is_first = !last || strcmp(last, item->name) != 0;
 
 		last = item->name;
-		if (is_first && !item->whiteout)
+		if (is_first && (with_whiteouts || !item->whiteout))
 			names[n++] = sbx_take(&item->name);
 	}
 	return n;
 }
 
-int sbx_view_dir_list(struct sbx_view_dir *dir, char ***ret_names, size_t *ret_n)
+static int list_names(
+	struct sbx_view_dir *dir, bool with_whiteouts, char ***ret_names, size_t *ret_n)
 {
 	SBX_CLEANUP(listing_done) struct listing listing = {0};
 	char **names;
@@ -386,9 +390,34 @@ int sbx_view_dir_list(struct sbx_view_dir *dir, char ***ret_names, size_t *ret_n
 	names = calloc(listing.n + 1, sizeof(*names));
 	if (!names)
 		return -ENOMEM;
-	*ret_n = take_shown(&listing, names);
+	*ret_n = take_names(&listing, with_whiteouts, names);
 	*ret_names = names;
 	return 0;
+}
+
+int sbx_view_dir_list(struct sbx_view_dir *dir, char ***ret_names, size_t *ret_n)
+{
+	return list_names(dir, false, ret_names, ret_n);
+}
+
+int view_dir_list_raw(struct sbx_view_dir *dir, char ***ret_names, size_t *ret_n)
+{
+	return list_names(dir, true, ret_names, ret_n);
+}
+
+bool view_dir_covers(const struct sbx_view_dir *dir)
+{
+	return dir->covers;
+}
+
+size_t view_dir_n_fds(const struct sbx_view_dir *dir)
+{
+	return dir->borrowed ? 0 : dir->n;
+}
+
+int view_dir_top_fd(const struct sbx_view_dir *dir)
+{
+	return dir->n ? dir->parts[0].fd : -EBADF;
 }
 
 void sbx_names_free(char **names)

@@ -13,6 +13,18 @@ struct view_layer {
 	struct sbx_owners *owners; /* NULL until somebody asks */
 };
 
+/*
+ * Whether dir hides what layers below the view's lowest may have at its path: it is opaque, or
+ * something that is no directory lies under it.
+ */
+bool view_dir_covers(const struct sbx_view_dir *dir);
+/* As sbx_view_dir_list(), with the names that a whiteout is shown for too. */
+int view_dir_list_raw(struct sbx_view_dir *dir, char ***ret_names, size_t *ret_n);
+/* Descriptors that dir holds. */
+size_t view_dir_n_fds(const struct sbx_view_dir *dir);
+/* The topmost layer's directory: carries the metadata. -EBADF for an empty stack. */
+int view_dir_top_fd(const struct sbx_view_dir *dir);
+
 struct sbx_view {
 	size_t n;
 	struct view_layer layers[]; /* bottom first */

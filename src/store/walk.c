@@ -5,14 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#define OPEN_DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
-
-/* A directory that is open, or can be found again below one that is. */
-struct place {
-	int fd; /* -EBADF: given up */
-	dev_t dev;
-	ino_t ino;
-};
+#include "place.h"
 
 struct level {
 	struct place here, mirror;
@@ -52,16 +45,6 @@ void walk_free(struct walk *walk)
 	sbx_free_pointer(&walk);
 }
 
-/* Reading a directory must not move the access time of a tree that is not ours. */
-static int open_dir(int dir_fd, const char *name)
-{
-	int fd = openat(dir_fd, name, OPEN_DIR_FLAGS | O_NOATIME);
-
-	if (fd < 0 && errno == EPERM) /* owned by somebody else, and we are not root */
-		fd = openat(dir_fd, name, OPEN_DIR_FLAGS);
-	return fd;
-}
-
 static void close_dirp(DIR **dirp)
 {
 	int saved = errno;
@@ -87,7 +70,7 @@ static int read_names(int fd, struct level *level)
 	struct dirent *entry;
 	int own;
 
-	own = open_dir(fd, ".");
+	own = place_open(fd, ".");
 	if (own < 0)
 		return -errno;
 	dirp = fdopendir(own);
@@ -122,16 +105,6 @@ static int sort_names(struct level *level)
 	return 0;
 }
 
-static int place_of(int fd, struct place *ret)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	*ret = (struct place){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
-	return 0;
-}
-
 static int reserve(struct walk *walk)
 {
 	size_t capacity = SBX_MAX(walk->capacity * 2, (size_t)16);
@@ -147,18 +120,13 @@ static int reserve(struct walk *walk)
 	return 0;
 }
 
-static void give_up(struct place *place)
-{
-	sbx_fd_close(&place->fd);
-}
-
 /* Keeps the number of open levels bounded by closing the topmost that is open. */
 static void close_upper(struct walk *walk)
 {
 	if (walk->n - walk->first_open <= WALK_OPEN_LEVELS)
 		return;
-	give_up(&walk->levels[walk->first_open].here);
-	give_up(&walk->levels[walk->first_open].mirror);
+	place_give_up(&walk->levels[walk->first_open].here);
+	place_give_up(&walk->levels[walk->first_open].mirror);
 	walk->first_open++;
 }
 
@@ -193,7 +161,7 @@ static int push(struct walk *walk, int fd, int mirror_fd)
 
 static int reopen(int fd, int *ret)
 {
-	*ret = open_dir(fd, ".");
+	*ret = place_open(fd, ".");
 	return *ret < 0 ? -errno : 0;
 }
 
@@ -219,20 +187,6 @@ int walk_new(int root_fd, int mirror_fd, struct walk **ret, struct sbx_err *err)
 	return 0;
 }
 
-/* Opens a directory whose descriptor was given up, from the one below it. */
-static int find_again(struct place *place, int below_fd)
-{
-	SBX_CLOSE int fd = open_dir(below_fd, "..");
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_dev != place->dev || st.st_ino != place->ino)
-		return -ESTALE;
-	place->fd = sbx_fd_take(&fd);
-	return 0;
-}
-
 static int pop(struct walk *walk)
 {
 	struct level *low = &walk->levels[walk->n - 1];
@@ -241,9 +195,9 @@ static int pop(struct walk *walk)
 	if (walk->n - 1 == walk->first_open && walk->first_open > 0) {
 		struct level *up = low - 1;
 
-		r = find_again(&up->here, low->here.fd);
+		r = place_find_again(&up->here, low->here.fd);
 		if (r == 0 && walk->has_mirror)
-			r = find_again(&up->mirror, low->mirror.fd);
+			r = place_find_again(&up->mirror, low->mirror.fd);
 		walk->first_open--;
 	}
 	level_done(low);
@@ -325,7 +279,7 @@ int walk_next(struct walk *walk, struct walk_item *ret, struct sbx_err *err)
 static int open_entry(const struct walk *walk, int *ret_fd, int *ret_mirror)
 {
 	const struct level *level = &walk->levels[walk->n - 1];
-	SBX_CLOSE int fd = open_dir(level->here.fd, walk->entry);
+	SBX_CLOSE int fd = place_open(level->here.fd, walk->entry);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -333,7 +287,7 @@ static int open_entry(const struct walk *walk, int *ret_fd, int *ret_mirror)
 	if (st.st_dev != level->here.dev)
 		return -EXDEV;
 	if (walk->has_mirror) {
-		*ret_mirror = open_dir(level->mirror.fd, walk->entry);
+		*ret_mirror = place_open(level->mirror.fd, walk->entry);
 		if (*ret_mirror < 0)
 			return -errno;
 	}

@@ -11,11 +11,16 @@ static bool starts_with(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-bool xattr_is_kept(const char *name)
+bool xattr_is_portable(const char *name)
 {
 	if (!strcmp(name, "security.capability"))
 		return true;
 	return starts_with(name, "user.") && !starts_with(name, "user.overlay.");
+}
+
+bool xattr_is_content(const char *name)
+{
+	return xattr_is_portable(name) || starts_with(name, "system.posix_acl_");
 }
 
 /* All names as the kernel gives them. */
@@ -58,7 +63,7 @@ static int put_sorted(const char **names, size_t n, struct sbx_buf *ret_names)
 	return 0;
 }
 
-int xattr_list(int fd, struct sbx_buf *ret_names, size_t *ret_n_dropped)
+int xattr_list(int fd, xattr_filter filter, struct sbx_buf *ret_names, size_t *ret_n_dropped)
 {
 	SBX_BUF struct sbx_buf list = SBX_BUF_INIT;
 	SBX_FREE const char **names = NULL;
@@ -73,7 +78,7 @@ int xattr_list(int fd, struct sbx_buf *ret_names, size_t *ret_n_dropped)
 	if (list.size && !names)
 		return -ENOMEM;
 	for (size_t at = 0; at < list.size; at += strlen(list.data + at) + 1) {
-		if (xattr_is_kept(list.data + at))
+		if (filter(list.data + at))
 			names[n++] = list.data + at;
 		else
 			n_dropped++;
@@ -99,10 +104,10 @@ int xattr_get(int fd, const char *name, struct sbx_buf *value)
 	return 0;
 }
 
-int xattr_copy(int from_fd, int to_fd, size_t *ret_n_dropped)
+int xattr_copy(int from_fd, int to_fd, xattr_filter filter, size_t *ret_n_dropped)
 {
 	SBX_BUF struct sbx_buf names = SBX_BUF_INIT, value = SBX_BUF_INIT;
-	int r = xattr_list(from_fd, &names, ret_n_dropped);
+	int r = xattr_list(from_fd, filter, &names, ret_n_dropped);
 
 	if (r < 0)
 		return r;
