@@ -7,7 +7,10 @@
  *  - Lines that were removed in one place and appear in another have moved and keep their owner:
  *    see the figures below. Each removed line is given out once, so a copy belongs to who made it.
  *  - A file added while another was deleted is that file renamed when their contents are equal,
- *    else when they are similar; it is then compared with that file's content.
+ *    else when they are similar; it is then compared with that file's content. So is a file that
+ *    was renamed over another one, or exchanged its name with it: old and new content of its path
+ *    are not similar, and the new one (of SBX_OWN_MOVE_MIN at least) equals the old one of a path
+ *    that is deleted or has changed as much.
  *  - All other lines belong to the publication.
  *
  * The result depends on the files, not on their order. Beyond the limits below lines are only

@@ -11,6 +11,7 @@
 struct work {
 	struct own_file *files;
 	size_t n_files;
+	struct sbx_own_file *displaced;
 	struct own_pool pool;
 	bool across; /* moves between files can still be found */
 	uint32_t new_owner;
@@ -21,6 +22,7 @@ static void work_done(struct work *work)
 	for (size_t i = 0; i < work->n_files; i++)
 		own_file_done(&work->files[i]);
 	sbx_free_pointer(&work->files);
+	sbx_free_pointer(&work->displaced);
 	own_pool_done(&work->pool);
 }
 
@@ -80,11 +82,49 @@ static int compare_file(struct work *work, uint32_t index, struct sbx_err *err)
 		     : 0;
 }
 
+/* A file that another one was renamed over: its old content is compared with nothing. */
+static bool is_displaced(const struct own_file *own)
+{
+	return own->file->has_old && !own->is_source && own->source && own->source != own->file;
+}
+
+/* Displaced contents count as deleted files, so that lines can move out of them. */
+static int add_displaced(struct work *work)
+{
+	struct own_file *files;
+	size_t n = 0;
+
+	for (size_t i = 0; i < work->n_files; i++)
+		n += is_displaced(&work->files[i]);
+	if (n == 0)
+		return 0;
+	work->displaced = calloc(n, sizeof(*work->displaced));
+	files = reallocarray(work->files, work->n_files + n, sizeof(*files));
+	work->files = files ? files : work->files;
+	if (!files || !work->displaced)
+		return -ENOMEM;
+	for (size_t i = 0, j = 0; j < n; i++) {
+		if (!is_displaced(&files[i]))
+			continue;
+		work->displaced[j] = *files[i].file;
+		work->displaced[j].has_new = false;
+		files[work->n_files + j] = (struct own_file){.file = &work->displaced[j]};
+		j++;
+	}
+	work->n_files += n;
+	return 0;
+}
+
 static int compute(struct work *work, struct sbx_err *err)
 {
 	int r;
 
 	r = own_pair_renames(work->files, work->n_files, err);
+	if (r < 0)
+		return r;
+	r = add_displaced(work);
+	if (r < 0)
+		return sbx_err_set(err, -r, "compute owners: %m");
 	for (size_t i = 0; r == 0 && i < work->n_files; i++)
 		r = compare_file(work, (uint32_t)i, err);
 	if (r < 0)

@@ -174,9 +174,9 @@ int own_file_compare(
 	struct own_file *own = &files[index];
 	int r;
 
-	if (own->is_source) /* its lines are the renamed file's business */
+	if (own->is_source && !own->file->has_new) /* its lines are the renamed file's business */
 		return 0;
-	if (!own->source && own->file->has_old)
+	if (!own->source && own->file->has_old && !own->is_source)
 		own->source = own->file;
 	r = split(own, err);
 	if (r < 0)

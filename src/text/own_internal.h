@@ -12,13 +12,21 @@
 struct own_file {
 	struct sbx_own_file *file;
 	const struct sbx_own_file *source; /* whose old content it is compared with, or NULL */
-	bool is_source;                    /* deleted, and renamed to another file */
+	bool is_source;                    /* its old content went to another path */
 	struct sbx_lines old_lines;        /* of source */
 	struct sbx_lines new_lines;
 	uint32_t *owners; /* of the new lines; OWN_OPEN: not known yet */
 };
 
 void own_file_done(struct own_file *own);
+
+/* Letters, digits and bytes beyond ASCII say more about a text than blanks and braces. */
+static inline bool own_has_weight(unsigned char c)
+{
+	unsigned char lower = c | 0x20;
+
+	return (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z') || c >= 0x80;
+}
 
 /* A line that was removed or added. */
 struct own_line {

@@ -121,12 +121,8 @@ static uint8_t weight_of(const struct match *match, const struct own_line *added
 	const char *end = p + sbx_line_size(lines, added->line);
 	uint8_t weight = 0;
 
-	for (; p < end && weight < WEIGHT_MAX; p++) {
-		unsigned char c = (unsigned char)*p;
-		unsigned char lower = c | 0x20;
-
-		weight += (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z') || c >= 0x80;
-	}
+	for (; p < end && weight < WEIGHT_MAX; p++)
+		weight += own_has_weight((unsigned char)*p);
 	return weight;
 }
 

@@ -3,6 +3,9 @@
  * Renames: which deleted file an added one was. Equal contents are paired first, files that kept
  * their base name before others. The rest is compared by the lines that two files share, and the
  * most similar pairs are taken as long as both files are free.
+ *
+ * A file can also be renamed over another, or two exchange their names. Then a path has content
+ * before and after, which have little in common, and one of them equals that of another path.
  */
 #include "own_internal.h"
 
@@ -18,13 +21,18 @@ struct weighed_line {
 	uint32_t n_bytes;
 };
 
+enum content {
+	CONTENT_OLD,
+	CONTENT_NEW,
+};
+
 struct candidate {
 	struct own_file *own;
+	enum content content;
 	const void *data;
 	size_t size;
 	const char *name;         /* the path's last component */
 	struct sbx_digest digest; /* zeros while no file of the other list has this size */
-	bool paired;
 	bool is_measured;
 	struct weighed_line *lines; /* sorted */
 	uint32_t n_lines;
@@ -67,30 +75,58 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static int collect(struct own_file *files, size_t n_files, bool added, struct candidates *ret)
+static struct candidate candidate_of(struct own_file *own, enum content content)
+{
+	const struct sbx_own_file *file = own->file;
+
+	return (struct candidate){
+		.own = own,
+		.content = content,
+		.data = content == CONTENT_NEW ? file->new_data : file->old_data,
+		.size = content == CONTENT_NEW ? file->new_size : file->old_size,
+		.name = base_name(file->path),
+	};
+}
+
+static bool is_same_content(const struct sbx_own_file *file)
+{
+	return file->old_size == file->new_size &&
+	       (file->old_size == 0 || !memcmp(file->old_data, file->new_data, file->old_size));
+}
+
+/* Whether a file can have got its new content from elsewhere, or its old one gone elsewhere. */
+static bool is_candidate(const struct own_file *own, enum content content, bool with_changed)
+{
+	const struct sbx_own_file *file = own->file;
+
+	if (file->has_old && file->has_new)
+		return with_changed && !is_same_content(file);
+	if (content == CONTENT_NEW)
+		return file->has_new && !own->source;
+	return file->has_old && !own->is_source;
+}
+
+static int collect(struct own_file *files, size_t n_files, enum content content, bool with_changed,
+	struct candidates *ret)
 {
 	ret->items = calloc(n_files + 1, sizeof(*ret->items));
 	if (!ret->items)
 		return -ENOMEM;
-	for (size_t i = 0; i < n_files; i++) {
-		const struct sbx_own_file *file = files[i].file;
-
-		if (file->has_new != added || file->has_old == added)
-			continue;
-		ret->items[ret->n++] = (struct candidate){
-			.own = &files[i],
-			.data = added ? file->new_data : file->old_data,
-			.size = added ? file->new_size : file->old_size,
-			.name = base_name(file->path),
-		};
-	}
+	for (size_t i = 0; i < n_files; i++)
+		if (is_candidate(&files[i], content, with_changed))
+			ret->items[ret->n++] = candidate_of(&files[i], content);
 	return 0;
+}
+
+/* Of a list of new contents: that it has come from somewhere; of old ones: that it has gone. */
+static bool is_paired(const struct candidate *candidate)
+{
+	return candidate->content == CONTENT_NEW ? candidate->own->source != NULL
+						 : candidate->own->is_source;
 }
 
 static void pair(struct candidate *added, struct candidate *deleted)
 {
-	added->paired = true;
-	deleted->paired = true;
 	deleted->own->is_source = true;
 	added->own->source = deleted->own->file;
 	added->own->file->renamed_from = deleted->own->file->path;
@@ -148,9 +184,9 @@ static void pair_in_order(struct candidate **added, size_t n_added, struct candi
 	for (size_t i = 0, j = 0; i < n_added && j < n_deleted;) {
 		int order = same_name ? strcmp(added[i]->name, deleted[j]->name) : 0;
 
-		if (added[i]->paired || order < 0) {
+		if (is_paired(added[i]) || order < 0) {
 			i++;
-		} else if (deleted[j]->paired || order > 0) {
+		} else if (is_paired(deleted[j]) || order > 0) {
 			j++;
 		} else {
 			pair(added[i++], deleted[j++]);
@@ -185,19 +221,34 @@ static void pair_sorted(
 	}
 }
 
-static int pair_equal_contents(struct candidates *added, struct candidates *deleted)
+/* Both lists by content, which is read only where two sizes are equal. */
+static int sort_both(const struct candidates *to, const struct candidates *from,
+	struct candidate ***ret_to, struct candidate ***ret_from)
 {
-	SBX_FREE struct candidate **x = sort_by_content(added);
-	SBX_FREE struct candidate **y = sort_by_content(deleted);
+	struct candidate **x = sort_by_content(to);
+	struct candidate **y = sort_by_content(from);
 
+	*ret_to = x;
+	*ret_from = y;
 	if (!x || !y)
 		return -ENOMEM;
-	digest_equal_sizes(x, added->n, y, deleted->n);
-	digest_equal_sizes(y, deleted->n, x, added->n);
-	qsort(x, added->n, sizeof(struct candidate *), by_content);
-	qsort(y, deleted->n, sizeof(struct candidate *), by_content);
-	pair_sorted(x, added->n, y, deleted->n);
+	digest_equal_sizes(x, to->n, y, from->n);
+	digest_equal_sizes(y, from->n, x, to->n);
+	qsort(x, to->n, sizeof(struct candidate *), by_content);
+	qsort(y, from->n, sizeof(struct candidate *), by_content);
 	return 0;
+}
+
+static int pair_equal_contents(struct candidates *added, struct candidates *deleted)
+{
+	SBX_FREE struct candidate **x = NULL;
+	SBX_FREE struct candidate **y = NULL;
+	int r;
+
+	r = sort_both(added, deleted, &x, &y);
+	if (r == 0)
+		pair_sorted(x, added->n, y, deleted->n);
+	return r;
 }
 
 /* -------- similar contents */
@@ -252,17 +303,15 @@ static uint64_t shared_bytes(const struct candidate *x, const struct candidate *
 }
 
 /* In per cent; 0 when it is less than a rename takes. */
-static uint32_t score_of(const struct candidate *added, const struct candidate *deleted)
+static uint32_t likeness_of(const struct candidate *x, const struct candidate *y)
 {
-	uint64_t larger = SBX_MAX(added->n_bytes, deleted->n_bytes);
-	uint64_t score;
+	uint64_t larger = SBX_MAX(x->n_bytes, y->n_bytes);
+	uint64_t percent;
 
-	if (SBX_MIN(added->n_bytes, deleted->n_bytes) * 100 < larger * SBX_OWN_RENAME_MIN)
+	if (SBX_MIN(x->n_bytes, y->n_bytes) * 100 < larger * SBX_OWN_RENAME_MIN)
 		return 0;
-	score = shared_bytes(added, deleted) * 100 / larger;
-	if (score < SBX_OWN_RENAME_MIN)
-		return 0;
-	return (uint32_t)score + (strcmp(added->name, deleted->name) ? 0 : SAME_NAME_BONUS);
+	percent = larger ? shared_bytes(x, y) * 100 / larger : 0;
+	return percent < SBX_OWN_RENAME_MIN ? 0 : (uint32_t)percent;
 }
 
 static int add_likeness(struct likeness_list *list, const struct likeness *likeness)
@@ -292,14 +341,16 @@ static int compare_pair(struct candidate *added, struct candidate *deleted, uint
 	int r;
 
 	*ret_score = 0;
-	if (added->paired || deleted->paired || is_far(added, deleted))
+	if (is_paired(added) || is_paired(deleted) || is_far(added, deleted))
 		return 0;
 	r = measure(added, err);
 	if (r == 0)
 		r = measure(deleted, err);
 	if (r < 0)
 		return r;
-	*ret_score = score_of(added, deleted);
+	*ret_score = likeness_of(added, deleted);
+	if (*ret_score > 0 && !strcmp(added->name, deleted->name))
+		*ret_score += SAME_NAME_BONUS;
 	*cost += (uint64_t)added->n_lines + deleted->n_lines;
 	return 0;
 }
@@ -343,7 +394,7 @@ static size_t count_free(const struct candidates *candidates)
 	size_t n = 0;
 
 	for (size_t i = 0; i < candidates->n; i++)
-		n += !candidates->items[i].paired;
+		n += !is_paired(&candidates->items[i]);
 	return n;
 }
 
@@ -364,10 +415,113 @@ static int pair_similar_contents(
 		struct candidate *x = &added->items[list.items[i].added];
 		struct candidate *y = &deleted->items[list.items[i].deleted];
 
-		if (!x->paired && !y->paired)
+		if (!is_paired(x) && !is_paired(y))
 			pair(x, y);
 	}
 	return 0;
+}
+
+/* -------- contents that went to or came from a path that has another one */
+
+static bool is_changed(const struct own_file *own)
+{
+	return own->file->has_old && own->file->has_new;
+}
+
+/* Whether the path's old and new content have too little in common to be one text. */
+static int check_rewritten(struct own_file *own, bool *ret, struct sbx_err *err)
+{
+	struct candidate sides[] = {
+		candidate_of(own, CONTENT_OLD),
+		candidate_of(own, CONTENT_NEW),
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < SBX_N_ELEMENTS(sides); i++)
+		r = measure(&sides[i], err);
+	*ret = r == 0 && likeness_of(&sides[0], &sides[1]) == 0;
+	for (size_t i = 0; i < SBX_N_ELEMENTS(sides); i++)
+		sbx_free_pointer(&sides[i].lines);
+	return r;
+}
+
+/* Whether a candidate may be paired although its path has two contents. */
+static int check_free(struct candidate *candidate, bool *ret, struct sbx_err *err)
+{
+	*ret = !is_paired(candidate);
+	if (!*ret || !is_changed(candidate->own))
+		return 0;
+	return check_rewritten(candidate->own, ret, err);
+}
+
+/* The rest of one content. Pairs of an added with a deleted file have been made before. */
+static int pair_over(struct candidate **to, size_t n_to, struct candidate **from, size_t n_from,
+	struct sbx_err *err)
+{
+	size_t i = 0;
+	size_t j = 0;
+	bool is_free;
+	int r = 0;
+
+	while (r == 0 && i < n_to && j < n_from) {
+		r = check_free(to[i], &is_free, err);
+		if (r < 0 || !is_free) {
+			i++;
+			continue;
+		}
+		r = check_free(from[j], &is_free, err);
+		if (r == 0 && is_free)
+			pair(to[i++], from[j]);
+		j++;
+	}
+	return r;
+}
+
+/* Small contents are equal by chance: a counter, a flag, a version. */
+static bool has_weight(const struct candidate *candidate)
+{
+	const unsigned char *p = candidate->data;
+	size_t weight = 0;
+
+	for (size_t i = 0; i < candidate->size && weight < SBX_OWN_MOVE_MIN; i++)
+		weight += own_has_weight(p[i]);
+	return weight >= SBX_OWN_MOVE_MIN;
+}
+
+static int pair_sorted_over(struct candidate **to, size_t n_to, struct candidate **from,
+	size_t n_from, struct sbx_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0, j = 0; r == 0 && i < n_to && j < n_from;) {
+		int order = compare_contents(to[i], from[j]);
+		size_t n = order <= 0 ? run_length(to + i, n_to - i) : 0;
+		size_t m = order >= 0 ? run_length(from + j, n_from - j) : 0;
+
+		if (order == 0 && has_weight(to[i]))
+			r = pair_over(to + i, n, from + j, m, err);
+		i += n;
+		j += m;
+	}
+	return r;
+}
+
+static int pair_changed_paths(struct own_file *files, size_t n_files, struct sbx_err *err)
+{
+	SBX_CLEANUP(candidates_done) struct candidates to = {0};
+	SBX_CLEANUP(candidates_done) struct candidates from = {0};
+	SBX_FREE struct candidate **x = NULL;
+	SBX_FREE struct candidate **y = NULL;
+	int r;
+
+	r = collect(files, n_files, CONTENT_NEW, true, &to);
+	if (r == 0)
+		r = collect(files, n_files, CONTENT_OLD, true, &from);
+	if (r == 0)
+		r = sort_both(&to, &from, &x, &y);
+	if (r < 0)
+		return sbx_err_set(err, -r, "pair renamed files: %m");
+	return pair_sorted_over(x, to.n, y, from.n, err);
 }
 
 int own_pair_renames(struct own_file *files, size_t n_files, struct sbx_err *err)
@@ -376,12 +530,13 @@ int own_pair_renames(struct own_file *files, size_t n_files, struct sbx_err *err
 	SBX_CLEANUP(candidates_done) struct candidates deleted = {0};
 	int r;
 
-	r = collect(files, n_files, true, &added);
+	r = collect(files, n_files, CONTENT_NEW, false, &added);
 	if (r == 0)
-		r = collect(files, n_files, false, &deleted);
+		r = collect(files, n_files, CONTENT_OLD, false, &deleted);
 	if (r == 0 && added.n > 0 && deleted.n > 0)
 		r = pair_equal_contents(&added, &deleted);
 	if (r < 0)
 		return sbx_err_set(err, -r, "pair renamed files: %m");
-	return pair_similar_contents(&added, &deleted, err);
+	r = pair_changed_paths(files, n_files, err);
+	return r < 0 ? r : pair_similar_contents(&added, &deleted, err);
 }
