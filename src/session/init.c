@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 
 #include "sbx/caps.h"
+#include "title.h"
 
 struct command {
 	uint32_t number; /* 0: the place is free */
@@ -186,9 +187,14 @@ static int drop_capabilities(SBX_UNUSED struct init *init, struct sbx_err *err)
 /* After the change of ids, which resets the first two. */
 static int lock_down(struct init *init, struct sbx_err *err)
 {
+	int r;
+
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
-		prctl(PR_SET_NAME, "sbx-init") < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return sbx_err_set(err, errno, "prctl: %m");
+	r = sbx_title_set("sbx-init", err);
+	if (r < 0)
+		return r;
 	return sbx_filter_enter(init->setup->filter, err);
 }
 

@@ -25,6 +25,7 @@
 #include "spawn.h"
 #include "spawner_proto.h"
 #include "template.h"
+#include "title.h"
 #include "userns.h"
 
 #define STORE_ROOT_BYTES (64u << 20) /* directories only: as many as layers and slots */
@@ -147,14 +148,17 @@ int sbx_spawn_open_ns(
 
 static int become_spawner(pid_t parent, struct sbx_err *err)
 {
-	int null;
+	int null, r;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NAME, "sbx-spawner") < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return sbx_err_set(err, errno, "prctl: %m");
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE); /* it died before we could ask to be told */
 	for (int sig = 1; sig < NSIG; sig++)
 		(void)signal(sig, SIG_DFL); /* refused for SIGKILL, SIGSTOP and glibc's own */
+	r = sbx_title_set("sbx-spawner", err);
+	if (r < 0)
+		return r;
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return sbx_err_set(err, errno, "open /dev/null: %m");
