@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -209,11 +210,11 @@ Test(spawner, links_are_not_followed)
 	cr_assert_eq(sbx_fs_ensure_dir(live.layers_fd, "layer_l", 0755, &layer), 0);
 	cr_assert_eq(symlinkat("/etc", layer, "tree"), 0);
 	expect_refusal(
-		sbx_spawner_layer(live.spawner, ++live.tag, 1, "layer_l"), -ELOOP, "layer_l");
+		sbx_spawner_layer(live.spawner, ++live.tag, 1, "layer_l"), -ENOTDIR, "layer_l");
 	cr_assert_eq(symlinkat("/etc", live.sessions_fd, "ws_l"), 0);
 	expect_refusal(
 		sbx_spawner_prepare(live.spawner, ++live.tag, 0, "ws_l", (const uint32_t[]){0}, 1),
-		-ELOOP, "ws_l");
+		-ENOTDIR, "ws_l");
 }
 
 Test(spawner, a_failed_prepare_can_be_tried_again)
@@ -286,7 +287,6 @@ Test(spawner, its_death_ends_all_sessions)
 	cr_assert_eq(sbx_sys_pidfd_signal(sbx_spawner_pidfd(live.spawner), SIGKILL), 0);
 	wait_for_death(sbx_spawner_pidfd(live.spawner));
 	wait_for_death(s.pidfd);
-	cr_assert(upper_is_free("ws_a") || s.root_fd >= 0);
 }
 
 Test(spawner, the_lock_is_held_until_spawner_and_inits_are_gone)
