@@ -3,6 +3,7 @@
  * A session's processes. Init is started when the first command waits; the commands' START
  * messages are written into the control socket at once and wait there until init reads them.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -141,6 +142,9 @@ void session_start_init(struct session *session)
 	if (r == 0) {
 		session->control_fd = fds[0];
 		init_fd = fds[1];
+		r = fcntl(session->control_fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	}
+	if (r == 0) {
 		r = sbx_watch_new(session->daemon->loop, session->control_fd, EPOLLIN, on_control,
 			session, &session->control_watch);
 	}
