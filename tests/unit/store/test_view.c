@@ -1,152 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The view against the kernel's own overlayfs: random stacks, made by real overlay sessions or by
- * strewing marks by hand, must look the same through both.
+ * The view against the kernel's own overlayfs: random stacks must look the same through both.
  */
 #include "sbx/view.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/wait.h>
-#include <sys/xattr.h>
 
 #include "sbx/digest.h"
-#include "sbx/fs.h"
-#include "scratch.h"
+#include "stacks.h"
 
-#define N_SEEDS  24
-#define N_LAYERS 6
-#define N_EDITS  25
+#define N_SEEDS 24
 
-/* Sebastiano Vigna's splitmix64: the same sequence everywhere for a seed. */
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
-static unsigned int pick(uint64_t *state, unsigned int n)
-{
-	return (unsigned int)(next_random(state) % n);
-}
-
-/* A path of one to three components out of few names, so that they meet often. */
-static void random_path(uint64_t *state, char ret[static 16])
-{
-	unsigned int depth = 1 + pick(state, 3);
-
-	*ret = '\0';
-	for (unsigned int i = 0; i < depth; i++)
-		(void)snprintf(ret + strlen(ret), 16 - strlen(ret), "%s%c", i ? "/" : "",
-			'a' + (int)pick(state, 4));
-}
-
-/* Edits: whatever the tree does not allow just fails. */
-
-static void edit_file(int root, const char *path, uint64_t *state)
-{
-	SBX_CLOSE int fd = openat(root, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK,
-		0600 + (mode_t)pick(state, 0100));
-
-	if (fd >= 0)
-		(void)!dprintf(fd, "%s %u\n", path, pick(state, 1000));
-}
-
-static void edit_mkdir(int root, const char *path, uint64_t *state)
-{
-	(void)mkdirat(root, path, 0700 + (mode_t)pick(state, 0100));
-}
-
-static void edit_remove(int root, const char *path, uint64_t *state SBX_UNUSED)
-{
-	(void)sbx_fs_remove_tree(root, path);
-}
-
-/* A directory deleted and made again: overlayfs marks it opaque. */
-static void edit_remake(int root, const char *path, uint64_t *state)
-{
-	edit_remove(root, path, state);
-	edit_mkdir(root, path, state);
-}
-
-static void edit_symlink(int root, const char *path, uint64_t *state)
-{
-	static const char *const targets[] = {"a", "b/c", "no/where", "/no/where"};
-
-	(void)symlinkat(targets[pick(state, 4)], root, path);
-}
-
-static void edit_fifo(int root, const char *path, uint64_t *state SBX_UNUSED)
-{
-	(void)mkfifoat(root, path, 0640);
-}
-
-static void edit_chmod(int root, const char *path, uint64_t *state)
-{
-	(void)fchmodat(root, path, 0700 + (mode_t)pick(state, 0100), 0);
-}
-
-static void edit_rename(int root, const char *path, uint64_t *state)
-{
-	char to[16];
-
-	random_path(state, to);
-	(void)renameat(root, path, root, to);
-}
-
-static void edit_link(int root, const char *path, uint64_t *state)
-{
-	char to[16];
-
-	random_path(state, to);
-	(void)linkat(root, path, root, to, 0);
-}
-
-/* Marks: only on a layer's tree itself. */
-
-static void edit_whiteout(int root, const char *path, uint64_t *state SBX_UNUSED)
-{
-	(void)mknodat(root, path, S_IFCHR, makedev(0, 0));
-}
-
-static void edit_opaque(int root, const char *path, uint64_t *state)
-{
-	static const char *const values[] = {"y", "y", "y", "x", "n", "yes"};
-	const char *value = values[pick(state, 6)];
-	SBX_CLOSE int fd = openat(root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd >= 0)
-		(void)fsetxattr(fd, "trusted.overlay.opaque", value, strlen(value), 0);
-}
-
-typedef void (*edit_fn)(int root, const char *path, uint64_t *state);
-
-static const edit_fn session_edits[] = {edit_file, edit_file, edit_file, edit_mkdir, edit_mkdir,
-	edit_remove, edit_remake, edit_symlink, edit_fifo, edit_chmod, edit_rename, edit_link};
-static const edit_fn mark_edits[] = {edit_file, edit_file, edit_mkdir, edit_mkdir, edit_mkdir,
-	edit_whiteout, edit_whiteout, edit_opaque, edit_symlink, edit_chmod};
-
-static void run_edits(int root, const edit_fn *edits, size_t n_edits, uint64_t *state)
-{
-	for (int i = 0; i < N_EDITS; i++) {
-		char path[16];
-
-		random_path(state, path);
-		edits[pick(state, (unsigned int)n_edits)](root, path, state);
-	}
-}
-
-/* The comparison: in a child, so failures are printed and counted. */
+/* The comparison runs in a child: what is wrong is printed and counted. */
 
 struct compare {
 	struct sbx_view *view;
@@ -269,7 +139,7 @@ static void compare_dir(struct compare *compare, struct sbx_view_dir *dir, int m
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(names[i - 1], names[i]) >= 0)
 			BAD(compare, "%s is listed out of order", names[i]);
-	for (char name[] = "a"; *name <= 'd'; ++*name) {
+	for (char name[] = {STACK_FIRST_NAME, 0}; *name <= STACK_LAST_NAME; ++*name) {
 		struct stat st;
 		bool there = fstatat(mount_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 
@@ -282,102 +152,24 @@ static void compare_dir(struct compare *compare, struct sbx_view_dir *dir, int m
 		BAD(compare, "%zu names, not %zu", n, n_there);
 }
 
-/* Mounts; the current directory is the scratch, which keeps the option string short. */
-
-static void layer_id(int i, char ret[static 16])
-{
-	(void)snprintf(ret, 16, "l%d", i);
-}
-
-static int mount_overlay(int n_layers, const char *more)
-{
-	char options[1024] = "redirect_dir=off,metacopy=off,index=off,lowerdir=";
-
-	for (int i = n_layers - 1; i >= 0; i--)
-		(void)snprintf(options + strlen(options), sizeof(options) - strlen(options),
-			"layers/l%d/tree:", i);
-	(void)snprintf(
-		options + strlen(options), sizeof(options) - strlen(options), "empty%s", more);
-	return mount("overlay", "merged", "overlay", 0, options) < 0 ? -errno : 0;
-}
-
-static int make_layer(int i, char path[static 32])
-{
-	char id[16];
-
-	layer_id(i, id);
-	(void)snprintf(path, 32, "layers/%s", id);
-	if (mkdir(path, 0755) < 0)
-		return -errno;
-	(void)snprintf(path, 32, "layers/%s/tree", id);
-	return mkdir(path, 0755) < 0 ? -errno : 0;
-}
-
-static int open_dir(const char *path)
-{
-	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* Layer i is what a session on the layers before leaves in its upper directory. */
-static int session_layer(int i, uint64_t *state)
-{
-	SBX_CLOSE int root = -EBADF;
-	char path[32], more[96];
-	int r = make_layer(i, path);
-
-	(void)snprintf(more, sizeof(more), ",upperdir=%s,workdir=work", path);
-	if (r == 0)
-		r = sbx_fs_remove_tree(AT_FDCWD, "work");
-	if (r == 0 && mkdir("work", 0700) < 0)
-		r = -errno;
-	if (r == 0)
-		r = mount_overlay(i, more);
-	if (r < 0)
-		return r;
-	root = open_dir("merged");
-	run_edits(root, session_edits, SBX_N_ELEMENTS(session_edits), state);
-	sbx_fd_close(&root);
-	return umount("merged") < 0 ? -errno : 0;
-}
-
-static int marks_layer(int i, uint64_t *state)
-{
-	SBX_CLOSE int root = -EBADF;
-	char path[32];
-	int r = make_layer(i, path);
-
-	if (r < 0)
-		return r;
-	root = open_dir(path);
-	run_edits(root, mark_edits, SBX_N_ELEMENTS(mark_edits), state);
-	return 0;
-}
-
-static int compare_stack(int n_layers)
+static int compare_stack(int n_layers, uint64_t *state SBX_UNUSED)
 {
 	SBX_STACK struct sbx_stack stack = SBX_STACK_INIT;
-	SBX_CLOSE int layers = open_dir("layers"), root = -EBADF;
+	SBX_CLOSE int layers = stack_open_dir("layers"), root = -EBADF;
 	SBX_VIEW_DIR struct sbx_view_dir *dir = NULL;
 	SBX_VIEW struct sbx_view *view = NULL;
 	struct compare compare = {0};
 	int r;
 
-	for (int i = 0; i < n_layers; i++) {
-		char id[16];
-
-		layer_id(i, id);
-		r = sbx_stack_add(&stack, id);
-		if (r < 0)
-			return r;
-	}
+	stack_ids(n_layers, &stack);
 	r = sbx_view_open(layers, &stack, &view, NULL);
 	if (r == 0)
 		r = sbx_view_dir_open(view, "", &dir);
 	if (r == 0)
-		r = mount_overlay(n_layers, "");
+		r = stack_mount(&stack, "merged", "");
 	if (r < 0)
 		return r;
-	root = open_dir("merged");
+	root = stack_open_dir("merged");
 	compare.view = view;
 	compare_dir(&compare, dir, root);
 	sbx_fd_close(&root);
@@ -386,70 +178,12 @@ static int compare_stack(int n_layers)
 	return compare.n_bad ? -EBADMSG : 0;
 }
 
-struct plan {
-	const char *scratch;
-	uint64_t seed;
-	int (*layer)(int i, uint64_t *state);
-};
-
-/* 0, or -errno when the kernel does not let us. */
-static int enter_namespace(const char *scratch)
-{
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-		chdir(scratch) < 0 || mkdir("layers", 0755) < 0 || mkdir("merged", 0755) < 0 ||
-		mkdir("empty", 0755) < 0)
-		return -errno;
-	return 0;
-}
-
-static int run_plan(const struct plan *plan)
-{
-	uint64_t state = plan->seed;
-	int r = enter_namespace(plan->scratch);
-
-	for (int i = 0; i < N_LAYERS && r == 0; i++) {
-		r = plan->layer(i, &state);
-		if (r == 0)
-			r = compare_stack(i + 1);
-	}
-	return r;
-}
-
-/* Exit status of the plan as a child: the errno, so that 0 is success. */
-static int in_child(const struct plan *plan)
-{
-	pid_t pid = fork();
-	int status;
-
-	cr_assert_geq(pid, 0);
-	if (pid == 0)
-		_exit(-run_plan(plan));
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert(WIFEXITED(status), "the child was killed");
-	return WEXITSTATUS(status);
-}
-
-static void run_seeds(int (*layer)(int i, uint64_t *state))
-{
-	if (geteuid() != 0)
-		cr_skip_test("needs root: mounts overlayfs in a mount namespace");
-	for (uint64_t seed = 1; seed <= N_SEEDS; seed++) {
-		SCRATCH struct scratch scratch = scratch_new();
-		struct plan plan = {scratch.path, seed, layer};
-		int error = in_child(&plan);
-
-		if (error == EPERM)
-			cr_skip_test("needs CAP_SYS_ADMIN: mounts overlayfs in a mount namespace");
-		cr_expect_eq(error, 0, "seed %d: %s", (int)seed, strerror(error));
-	}
-}
-
 Test(view, shows_what_overlayfs_shows_of_layers_that_sessions_made, .timeout = 120)
 {
-	run_seeds(session_layer);
+	stack_run(&(struct stack_plan){stack_session_layer, compare_stack}, N_SEEDS);
 }
 
 Test(view, shows_what_overlayfs_shows_of_marks_in_any_place, .timeout = 120)
 {
-	run_seeds(marks_layer);
+	stack_run(&(struct stack_plan){stack_marks_layer, compare_stack}, N_SEEDS);
 }
