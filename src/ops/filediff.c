@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "answer.h"
-#include "changeset.h"
 #include "content.h"
 #include "sbx/diff.h"
 #include "sbx/fs.h"
@@ -19,8 +18,7 @@ void sbx_filediff_done(struct sbx_filediff *diff)
 	sbx_json_put(&diff->files);
 }
 
-/* What happened, or SBX_CHANGE_NONE. -errno. */
-static int change_of(const struct sbx_place *old, const struct sbx_place *new)
+int sbx_filediff_change(const struct sbx_place *old, const struct sbx_place *new)
 {
 	int differences;
 
@@ -139,7 +137,7 @@ int sbx_filediff_add(struct sbx_filediff *diff, const char *path, const struct s
 	const struct sbx_place *new, struct sbx_err *err)
 {
 	SBX_JSON struct json_object *o = NULL;
-	int change = change_of(old, new);
+	int change = sbx_filediff_change(old, new);
 	int r = 0;
 
 	if (change < 0)

@@ -10,6 +10,7 @@
 #ifndef SBX_OPS_FILEDIFF_H
 #define SBX_OPS_FILEDIFF_H
 
+#include "changeset.h"
 #include "place.h"
 #include "sbx/json.h"
 
@@ -27,6 +28,9 @@ struct sbx_filediff {
 
 void sbx_filediff_done(struct sbx_filediff *diff);
 #define SBX_FILEDIFF SBX_CLEANUP(sbx_filediff_done)
+
+/* What happened between old and new, either of which may be NULL: an enum sbx_change, or -errno. */
+int sbx_filediff_change(const struct sbx_place *old, const struct sbx_place *new);
 
 /* Adds what became of path; old or new is NULL when there is none. Equal ones are not listed; of
  * directories neither content nor mtime is compared. */

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The jobs of the file tools and of people's questions. Each takes in its arguments what
- * include/sbx/job.h says; beyond that:
+ * The jobs of the file tools and of people's questions. What all take is in include/sbx/job.h: the
+ * caller's "args", "root_at", "head" (of the version that is asked for) with its "version".
  *
- *   file_read    {"args", "root_at", "head"}, or a session's root as descriptor in place of "head"
- *   file_write   {"args", "root_at", "head", "version", "layer_id", "operation_id"}: layer_id is
- * fresh for file_edit      each run. → {"outcome": "published", "layer_id", "tool": {…}}: the layer
- * is durable and waits for its commit; when the head moved, run the job again. → {"outcome":
- * "no_op", "tool": {…}}: nothing to commit. In a session: {"args", "root_at", "id_base"} and its
- * root as descriptor → {"outcome": "session", "tool": {…}}. file_blame   {"args", "root_at",
- * "head"}
+ * file_read, file_blame (also as blame)
+ *   - without a session from the head, file_read also from a session's root, given as descriptor
  *
- * "tool" is what the tool's caller gets.
+ * file_write, file_edit
+ *   - without a session: also "operation_id", and "layer_id", fresh for each run
+ *   - result {"outcome": "published", "layer_id", "tool"}: the layer is durable and waits for its
+ *     commit; when the head moved meanwhile, the job is run again
+ *   - result {"outcome": "no_op", "tool"}: there is nothing to commit
+ *   - in a session: "id_base" and its root as descriptor; result {"outcome": "session", "tool"}
+ *   - "tool" is what the tool's caller gets
+ *
+ * layers, layer, log, cat, ls
+ *   - results as in include/sbx/op.h
+ *
+ * diff
+ *   - also "base" and "base_version"; "files" as in filediff.h
  */
 #ifndef SBX_OPS_JOBS_H
 #define SBX_OPS_JOBS_H
@@ -22,5 +29,12 @@ int sbx_job_file_read(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_file_write(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_file_edit(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_file_blame(struct sbx_job *job, struct sbx_err *err);
+
+int sbx_job_layers(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_layer(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_log(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_diff(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_cat(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_ls(struct sbx_job *job, struct sbx_err *err);
 
 #endif
