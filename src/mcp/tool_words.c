@@ -5,13 +5,15 @@
  */
 #include "tools.h"
 
-#define TEXT     "{\"type\":\"string\"}"
-#define COUNT    "{\"type\":\"integer\",\"minimum\":0}"
-#define SECONDS  "{\"type\":\"number\",\"minimum\":0}"
-#define YES_NO   "{\"type\":\"boolean\"}"
-#define OBJECT   "{\"type\":\"object\"}"
-#define OBJECTS  "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
-#define NULLABLE "{\"type\":[\"integer\",\"null\"]}"
+#define TEXT           "{\"type\":\"string\"}"
+#define COUNT          "{\"type\":\"integer\",\"minimum\":0}"
+#define SECONDS        "{\"type\":\"number\",\"minimum\":0}"
+#define YES_NO         "{\"type\":\"boolean\"}"
+#define TEXTS          "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
+#define OBJECTS        "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
+#define COUNT_OR_NULL  "{\"type\":[\"integer\",\"null\"],\"minimum\":0}"
+#define TEXT_OR_NULL   "{\"type\":[\"string\",\"null\"]}"
+#define OBJECT_OR_NULL "{\"type\":[\"object\",\"null\"]}"
 #define STATUS                                                                                     \
 	"{\"type\":\"string\",\"enum\":[\"running\",\"ok\",\"error\",\"timed_out\",\"cancelled\"]" \
 	"}"
@@ -25,7 +27,7 @@
 
 static const struct mcp_field command_fields[] = {
 	{"status", STATUS, false},
-	{"exit_code", NULLABLE, false},
+	{"exit_code", COUNT_OR_NULL, false},
 	{"wall_time_seconds", SECONDS, false},
 	{"command_total_time_seconds", SECONDS, false},
 	{"start_offset", COUNT, false},
@@ -35,11 +37,17 @@ static const struct mcp_field command_fields[] = {
 	{"output", TEXT, false},
 	{"command_session_id", TEXT, false},
 	{"workspace_session_id", TEXT, false},
-	{"publish", OBJECT, true},
+	{"stdin_bytes_written", COUNT, true},
+	{"stdin_bytes_refused", COUNT, true},
+	{"publish", OBJECT_OR_NULL, true},
 	{"publish_rejected", YES_NO, true},
 	{"publish_reject_class", TEXT, true},
+	{"publish_error", TEXT, true},
 	{"conflicts", OBJECTS, true},
-	{"reject_id", TEXT, true},
+	{"n_conflicts", COUNT, true},
+	{"reject_id", TEXT_OR_NULL, true},
+	{"next_step", TEXT, true},
+	{"notes", TEXTS, true},
 	{NULL, NULL, false},
 };
 
@@ -51,7 +59,7 @@ static const struct mcp_field read_fields[] = {
 	{"total_lines", COUNT, false},
 	{"bytes_read", COUNT, false},
 	{"total_bytes", COUNT, false},
-	{"next_offset", NULLABLE, false},
+	{"next_offset", COUNT_OR_NULL, false},
 	{"truncated", YES_NO, false},
 	{NULL, NULL, false},
 };

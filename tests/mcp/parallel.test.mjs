@@ -95,7 +95,7 @@ test('the same line: exactly one lands, the other is kept as a reject', async (t
 	const rejected = results[1];
 	assert.equal(rejected.publish_rejected, true);
 	assert.equal(rejected.publish_reject_class, 'source_conflict');
-	assert.equal(rejected.publish, undefined);
+	assert.ok(!rejected.publish);
 	assert.deepEqual(rejected.conflicts.map((conflict) => conflict.path), ['f.txt']);
 
 	// Nothing of the refused one shows, not even the file that nobody else touched.
