@@ -301,17 +301,6 @@ static void accept_first(struct commits *commits)
 	write_batch(commits);
 }
 
-static struct json_object *stack_to_json(const struct sbx_stack *stack)
-{
-	struct json_object *array = json_object_new_array();
-
-	if (!array)
-		abort();
-	for (size_t i = 0; i < stack->n; i++)
-		(void)json_object_array_add(array, json_object_new_string(stack->ids[i]));
-	return array;
-}
-
 static struct json_object *copy_args(struct json_object *args)
 {
 	struct json_object *copy = json_object_new_object();

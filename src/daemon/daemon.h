@@ -78,6 +78,8 @@ struct daemon {
 
 /* The head that clients see: durable. */
 const struct sbx_head *daemon_head(const struct daemon *daemon);
+/* Layer ids, bottom first, for a job's arguments. */
+struct json_object *stack_to_json(const struct sbx_stack *stack);
 /* Looks whether sandboxd has become idle, or is so no more. Call after every end of something. */
 void daemon_touch(struct daemon *daemon);
 /* Ends the loop; what runs is ended by the kernel and found again by the next start. */

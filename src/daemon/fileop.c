@@ -80,13 +80,8 @@ static struct json_object *job_args(const struct request *request)
 static void add_head(struct json_object *args, const struct daemon *daemon)
 {
 	const struct sbx_head *head = daemon_head(daemon);
-	struct json_object *layers = json_object_new_array();
 
-	if (!layers)
-		abort();
-	for (size_t i = 0; i < head->stack.n; i++)
-		(void)json_object_array_add(layers, json_object_new_string(head->stack.ids[i]));
-	sbx_json_add(args, "head", layers);
+	sbx_json_add(args, "head", stack_to_json(&head->stack));
 	sbx_json_add_int(args, "version", (int64_t)head->version);
 }
 

@@ -51,6 +51,18 @@ const struct sbx_head *daemon_head(const struct daemon *daemon)
 	return sbx_head_log_head(daemon->log);
 }
 
+struct json_object *stack_to_json(const struct sbx_stack *stack)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; array && i < stack->n; i++)
+		if (json_object_array_add(array, json_object_new_string(stack->ids[i])) < 0)
+			abort();
+	if (!array)
+		abort();
+	return array;
+}
+
 void daemon_stop(struct daemon *daemon)
 {
 	daemon->stopping = true;

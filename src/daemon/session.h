@@ -50,6 +50,7 @@ struct session {
 	struct request_list waiters;  /* publish and discard requests */
 	struct request_list held;     /* file requests that came before the slot was there */
 	char *first_command;          /* for layer.json */
+	struct sbx_err failure;       /* why it could not be published */
 };
 
 /* Makes sure that the next automatic session stands ready. */

@@ -83,27 +83,50 @@ static void keep_alive(
 	}
 }
 
+static void on_brought_back(void *data, const char *text SBX_UNUSED, size_t size SBX_UNUSED,
+	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
+{
+	struct session *session = data;
+
+	if (err)
+		daemon_log("bring the work of session %s back: %s", session->id, err->message);
+	keep_alive(session, NULL, &session->failure);
+}
+
+/* The tree may stand in a layer that never came to the head: back with it into the session. */
+static void bring_back(struct session *session, const struct sbx_err *err)
+{
+	struct daemon *daemon = session->daemon;
+	struct job_request job = {
+		.name = "recover", .fd = -EBADF, .done = on_brought_back, .data = session};
+
+	(void)sbx_err_kind(&session->failure, err->kind, EIO,
+		"%s; nothing is lost: the work is kept in workspace session %s, publish it again "
+		"with 'sbx-admin session publish %s %s' when this is mended",
+		err->message, session->id, daemon->sandbox.id, session->id);
+	job.args = json_object_new_object();
+	if (!job.args)
+		abort();
+	sbx_json_add_string(job.args, "session_dir", session->id);
+	sbx_json_add(job.args, "head", stack_to_json(&daemon_head(daemon)->stack));
+	if (pool_submit(daemon->pool, &job) < 0)
+		on_brought_back(session, NULL, 0, err, NULL); /* the next start brings it back */
+}
+
 static void on_published(void *data, struct json_object *result, const struct sbx_err *err,
 	struct json_object *details SBX_UNUSED)
 {
 	struct session *session = data;
 	const char *outcome = sbx_json_string(result, "outcome", "");
-	struct sbx_err kept = SBX_ERR_INIT;
 
 	if (err) {
-		(void)sbx_err_kind(&kept, err->kind, EIO,
-			"%s; nothing is lost: the work is kept in workspace session %s, publish it "
-			"again with 'sbx-admin session publish %s %s' when this is mended",
-			err->message, session->id, session->daemon->sandbox.id, session->id);
-		keep_alive(session, NULL, &kept);
-		return;
-	}
-	if (!strcmp(outcome, "rejected") && session->managed) {
+		bring_back(session, err);
+	} else if (!strcmp(outcome, "rejected") && session->managed) {
 		keep_alive(session, result, NULL);
-		return;
+	} else {
+		bury_dir(session);
+		finish(session, result);
 	}
-	bury_dir(session);
-	finish(session, result);
 }
 
 void session_publish_now(struct session *session)

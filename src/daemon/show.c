@@ -134,7 +134,6 @@ void op_session_diff(struct request *request)
 	struct job_request job = {
 		.name = "preview", .fd = -EBADF, .done = on_preview, .data = request};
 	struct sbx_err err = SBX_ERR_INIT;
-	struct json_object *base;
 	int r;
 
 	if (!session)
@@ -142,9 +141,7 @@ void op_session_diff(struct request *request)
 	job.args = new_object();
 	sbx_json_add_string(job.args, "session_dir", session->id);
 	sbx_json_add_string(job.args, "root_at", request->daemon->sandbox.root_at);
-	base = new_array(job.args, "base");
-	for (size_t i = 0; i < session->base.stack.n; i++)
-		array_add(base, json_object_new_string(session->base.stack.ids[i]));
+	sbx_json_add(job.args, "base", stack_to_json(&session->base.stack));
 	r = pool_submit(request->daemon->pool, &job);
 	if (r < 0) {
 		(void)sbx_err_set(&err, -r, "look at session %s: %m", session->id);

@@ -16,17 +16,6 @@ static struct json_object *new_object(void)
 	return o;
 }
 
-static struct json_object *stack_to_json(const struct sbx_stack *stack)
-{
-	struct json_object *array = json_object_new_array();
-
-	if (!array)
-		abort();
-	for (size_t i = 0; i < stack->n; i++)
-		(void)json_object_array_add(array, json_object_new_string(stack->ids[i]));
-	return array;
-}
-
 static void on_job_done(void *data, const char *text, size_t size, const struct sbx_err *err,
 	struct json_object *details)
 {
