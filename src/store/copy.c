@@ -86,19 +86,45 @@ static int give_metadata(struct copier *copier, int from_fd, const struct stat *
 	return futimens(to_fd, times) < 0 ? -errno : 0;
 }
 
-/* The same for what is not opened: symbolic links and FIFOs, whose attributes are not kept. */
-static int give_metadata_at(struct copier *copier, const struct stat *st, const struct copy_to *to)
+/* Opens what was just made to be sure, before it changes hands, that it is what was made. */
+static int open_made(const struct copy_to *to, mode_t type)
+{
+	SBX_CLOSE int fd = openat(to->dir_fd, to->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return (st.st_mode & S_IFMT) == type ? sbx_fd_take(&fd) : -ESTALE;
+}
+
+/* The mode of what can only be held with O_PATH. */
+static int chmod_path_fd(int fd, mode_t mode)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
+	return chmod(path, mode) < 0 ? -errno : 0;
+}
+
+/* The same for symbolic links and FIFOs, which are not opened and whose attributes are not kept. */
+static int give_metadata_unopened(
+	struct copier *copier, const struct stat *st, const struct copy_to *to)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+	SBX_CLOSE int fd = open_made(to, st->st_mode & S_IFMT);
 	uid_t uid;
 	gid_t gid;
+	int r;
 
+	if (fd < 0)
+		return fd;
 	map_owner(copier, st, &uid, &gid);
-	if (fchownat(to->dir_fd, to->name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
 		return -errno;
-	if (!S_ISLNK(st->st_mode) && fchmodat(to->dir_fd, to->name, st->st_mode & 07777, 0) < 0)
-		return -errno;
-	return utimensat(to->dir_fd, to->name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	r = S_ISLNK(st->st_mode) ? 0 : chmod_path_fd(fd, st->st_mode & 07777);
+	if (r < 0)
+		return r;
+	return utimensat(fd, "", times, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
 static int open_source(const struct copy_from *from)
@@ -159,7 +185,7 @@ static int copy_symlink(
 	target[n] = '\0';
 	if (symlinkat(target, to->dir_fd, to->name) < 0)
 		return -errno;
-	r = give_metadata_at(copier, from->st, to);
+	r = give_metadata_unopened(copier, from->st, to);
 	return r < 0 ? r : COPY_DONE;
 }
 
@@ -169,7 +195,7 @@ static int copy_fifo(struct copier *copier, const struct copy_from *from, const 
 
 	if (mkfifoat(to->dir_fd, to->name, 0600) < 0)
 		return -errno;
-	r = give_metadata_at(copier, from->st, to);
+	r = give_metadata_unopened(copier, from->st, to);
 	return r < 0 ? r : COPY_DONE;
 }
 
@@ -226,10 +252,6 @@ static int make_link(struct copier *copier, const char *first, const struct copy
 	const char *name;
 	int r;
 
-	if (linkat(copier->root_fd, first, to->dir_fd, to->name, 0) == 0)
-		return COPY_LINKED;
-	if (errno != ENAMETOOLONG)
-		return -errno;
 	r = open_parent(copier->root_fd, first, &fd, &name);
 	if (r < 0)
 		return r;

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 
 #include "sbx/fs.h"
+#include "sparse.h"
 
 #define BUFFER_SIZE (128u * 1024)
 #define RANGE_MAX   ((size_t)1 << 30) /* one copy_file_range(2): it stays interruptible */
@@ -73,35 +74,12 @@ static off_t copy_extent(struct copy_data *data, int in, int out, off_t at, off_
 	return at < end ? copy_by_buffer(data, in, out, at, end) : at;
 }
 
-/* Finds the next data at or after *at, below end: 1, 0 when there is none, -errno. */
-static int next_extent(int in, off_t *at, off_t end, off_t *ret_end)
-{
-	off_t start = lseek(in, *at, SEEK_DATA);
-
-	if (start < 0 && errno == ENXIO)
-		return 0;
-	if (start < 0 && errno == EINVAL) { /* no such thing here: all is data */
-		*ret_end = end;
-		return 1;
-	}
-	if (start < 0)
-		return -errno;
-	if (start >= end)
-		return 0;
-	*at = start;
-	start = lseek(in, start, SEEK_HOLE);
-	if (start < 0)
-		return errno == ENXIO ? 0 : -errno;
-	*ret_end = SBX_MIN(start, end);
-	return 1;
-}
-
 static int copy_extents(struct copy_data *data, int in, int out, off_t size)
 {
 	off_t at = 0, end = 0;
 	int r;
 
-	while (at < size && (r = next_extent(in, &at, size, &end)) != 0) {
+	while (at < size && (r = sparse_next(in, &at, size, &end)) != 0) {
 		if (r < 0)
 			return r;
 		at = copy_extent(data, in, out, at, end);
@@ -111,11 +89,6 @@ static int copy_extents(struct copy_data *data, int in, int out, off_t size)
 			return 0;
 	}
 	return ftruncate(out, size) < 0 ? -errno : 0; /* a hole at the end */
-}
-
-static bool is_sparse(const struct stat *st)
-{
-	return (uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size;
 }
 
 int copy_data_run(struct copy_data *data, int in, int out, const struct stat *st)
@@ -128,7 +101,7 @@ int copy_data_run(struct copy_data *data, int in, int out, const struct stat *st
 		return COPY_DATA_SHARED;
 	data->no_share = true;
 	/* one read and one write beat the bookkeeping of copy_file_range(2) for small files */
-	if (st->st_size <= (off_t)BUFFER_SIZE && !is_sparse(st))
+	if (st->st_size <= (off_t)BUFFER_SIZE && !sparse_is_likely(st))
 		r = copy_by_buffer(data, in, out, 0, st->st_size);
 	else
 		r = copy_extents(data, in, out, st->st_size);
