@@ -107,27 +107,37 @@ static int judge_opaque(struct sbx_capture *c, int fd, struct sbx_capture_frame 
 	return 0;
 }
 
-/* Resolves the redirect of the present directory, if it has one: 1 when it was renamed. */
-static int judge_redirect(struct sbx_capture *c, int fd, const char *name)
+/* Steps into the present directory again, with the origin that its mark (or ours) tells. */
+static int follow_origin(struct sbx_capture *c, const char *name, const char *value, bool known)
 {
-	SBX_BUF struct sbx_buf value = SBX_BUF_INIT;
 	SBX_BUF struct sbx_buf origin = SBX_BUF_INIT;
-	int r = sbx_capture_redirect(fd, &value);
+	int r;
 
-	if (r <= 0)
-		return r;
 	/* a relative mark counts from the origin of the directory above */
 	sbx_trail_leave(c->trail);
-	r = sbx_capture_origin(c->trail, value.data, &origin);
+	r = known ? sbx_buf_append_string(&origin, value)
+		  : sbx_capture_origin(c->trail, value, &origin);
 	if (sbx_trail_enter(c->trail, name, r == 0 ? origin.data : NULL) < 0)
 		return -ENOMEM;
-	if (r == 0 && !c->read_only)
+	if (r == 0 && !known && !c->read_only)
 		r = sbx_capture_make_whole(c, origin.data);
 	if (r == 0)
 		r = sbx_trail_path(c->trail, NULL, &c->path);
 	if (r == 0)
 		r = sbx_changeset_renamed(c->set, c->path.data, origin.data);
 	return r < 0 ? r : 1;
+}
+
+/* Whether the present directory was renamed; makes it whole if it is not yet. */
+static int judge_redirect(struct sbx_capture *c, int fd, const char *name)
+{
+	SBX_BUF struct sbx_buf value = SBX_BUF_INIT;
+	int r = sbx_capture_redirect(fd, &value);
+
+	if (r != 0)
+		return r < 0 ? r : follow_origin(c, name, value.data, false);
+	r = sbx_capture_known_origin(fd, c->base, &value);
+	return r <= 0 ? r : follow_origin(c, name, value.data, true);
 }
 
 /* Compares the directory's own metadata with that of the base's. */

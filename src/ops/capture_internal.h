@@ -58,6 +58,8 @@ int sbx_capture_redirect(int dir_fd, struct sbx_buf *ret_value);
 /* The origin that a mark's value means for a directory of the present one. */
 int sbx_capture_origin(
 	const struct sbx_trail *trail, const char *value, struct sbx_buf *ret_origin);
+/* The origin of a directory that was made whole earlier: 1, 0 for none, or -errno. */
+int sbx_capture_known_origin(int dir_fd, struct sbx_view *base, struct sbx_buf *ret_origin);
 /* Makes the present directory, whose mark says origin, whole and takes its mark away. */
 int sbx_capture_make_whole(struct sbx_capture *c, const char *origin);
 

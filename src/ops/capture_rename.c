@@ -65,7 +65,7 @@ int sbx_capture_origin(const struct sbx_trail *trail, const char *value, struct 
 	return r < 0 ? r : set_origin(parent.data, value, ret_origin);
 }
 
-int sbx_capture_redirect(int dir_fd, struct sbx_buf *ret_value)
+static int read_mark(int dir_fd, const char *mark, struct sbx_buf *ret_value)
 {
 	ssize_t n;
 	int r;
@@ -74,12 +74,31 @@ int sbx_capture_redirect(int dir_fd, struct sbx_buf *ret_value)
 	r = sbx_buf_reserve(ret_value, REDIRECT_MAX);
 	if (r < 0)
 		return r;
-	n = fgetxattr(dir_fd, REDIRECT, ret_value->data, REDIRECT_MAX);
+	n = fgetxattr(dir_fd, mark, ret_value->data, REDIRECT_MAX);
 	if (n < 0)
 		return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
 	ret_value->size = (size_t)n;
 	ret_value->data[n] = '\0';
 	return strlen(ret_value->data) == (size_t)n ? 1 : -EBADMSG;
+}
+
+int sbx_capture_redirect(int dir_fd, struct sbx_buf *ret_value)
+{
+	return read_mark(dir_fd, REDIRECT, ret_value);
+}
+
+int sbx_capture_known_origin(int dir_fd, struct sbx_view *base, struct sbx_buf *ret_origin)
+{
+	struct sbx_node node;
+	int r = read_mark(dir_fd, SBX_XATTR_ORIGIN, ret_origin);
+
+	if (r <= 0)
+		return r;
+	/* only a hint for owners: of no use where the base has changed */
+	r = sbx_view_lookup(base, ret_origin->data, &node);
+	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
+		return 0;
+	return r < 0 ? r : S_ISDIR(node.st.st_mode);
 }
 
 /* A directory that is being made whole. */
@@ -197,15 +216,6 @@ static int fill_absent(struct fill *fill, const char *name)
 	return r < 0 ? r : begin_fill(fill, false);
 }
 
-/* Notes where a directory inside came from; the walk comes by later and has no mark to see. */
-static int note_rename(struct fill *fill, const char *origin)
-{
-	SBX_BUF struct sbx_buf path = SBX_BUF_INIT;
-	int r = sbx_trail_path(fill->trail, NULL, &path);
-
-	return r < 0 ? r : sbx_changeset_renamed(fill->c->set, path.data, origin);
-}
-
 /* A directory inside that was renamed itself. The trail is in it and steps in again. */
 static int fill_renamed(struct fill *fill, const char *name, const char *value)
 {
@@ -216,8 +226,6 @@ static int fill_renamed(struct fill *fill, const char *name, const char *value)
 	r = sbx_capture_origin(fill->trail, value, &origin);
 	if (r == 0)
 		r = sbx_trail_enter(fill->trail, name, origin.data);
-	if (r == 0)
-		r = note_rename(fill, origin.data);
 	return r < 0 ? r : begin_fill(fill, true);
 }
 
@@ -263,6 +271,31 @@ static int fill_next(struct fill *fill)
 	return S_ISDIR(st.st_mode) ? fill_dir(fill, name) : 0;
 }
 
+/* Remembers where the directory came from. A path too long for the file system is no loss. */
+static int note_origin(struct fill *fill, int fd)
+{
+	SBX_BUF struct sbx_buf origin = SBX_BUF_INIT;
+	int r = sbx_trail_origin(fill->trail, NULL, &origin);
+
+	if (r < 0)
+		return r;
+	if (fsetxattr(fd, SBX_XATTR_ORIGIN, origin.data, origin.size, 0) < 0 && errno != ENOSPC &&
+		errno != E2BIG)
+		return -errno;
+	return 0;
+}
+
+static int end_redirect(struct fill *fill, int fd)
+{
+	int r = note_origin(fill, fd);
+
+	if (r < 0)
+		return r;
+	if (fsetxattr(fd, OPAQUE, "y", 1, 0) < 0 || fremovexattr(fd, REDIRECT) < 0)
+		return -errno;
+	return 0;
+}
+
 /* The directory is whole: what made it look so may go. */
 static int end_fill(struct fill *fill)
 {
@@ -275,9 +308,12 @@ static int end_fill(struct fill *fill)
 		return fd;
 	if (futimens(fd, times) < 0)
 		return -errno;
-	if (frame.redirected &&
-		(fsetxattr(fd, OPAQUE, "y", 1, 0) < 0 || fremovexattr(fd, REDIRECT) < 0))
-		return -errno;
+	if (frame.redirected) {
+		int r = end_redirect(fill, fd);
+
+		if (r < 0)
+			return r;
+	}
 	if (fill->n)
 		sbx_trail_leave(fill->trail);
 	return 0;

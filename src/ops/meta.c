@@ -45,7 +45,8 @@ static bool is_overlay_mark(const char *name)
 
 bool sbx_xattr_is_private(const char *name)
 {
-	return is_overlay_mark(name) || !strcmp(name, "security.selinux");
+	return is_overlay_mark(name) || !strcmp(name, SBX_XATTR_ORIGIN) ||
+	       !strcmp(name, "security.selinux");
 }
 
 ssize_t sbx_xattr_get(int dir_fd, const char *name, const char *xattr, void *value, size_t size)
@@ -176,6 +177,26 @@ int sbx_meta_read(int dir_fd, const char *name, const struct stat *st, enum sbx_
 		return r;
 	*ret = meta;
 	meta = SBX_META_INIT;
+	return 0;
+}
+
+int sbx_meta_strip_fd(int fd)
+{
+	SBX_FREE char *many = NULL;
+	char few[512], *names = few;
+	ssize_t n = flistxattr(fd, few, sizeof(few));
+
+	if (n < 0 && errno == ERANGE) {
+		names = many = malloc(XATTR_LIST_MAX);
+		if (!many)
+			return -ENOMEM;
+		n = flistxattr(fd, many, XATTR_LIST_MAX);
+	}
+	if (n < 0)
+		return errno == ENOTSUP ? 0 : -errno;
+	for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1)
+		if (is_overlay_mark(names + at) && fremovexattr(fd, names + at) < 0)
+			return -errno;
 	return 0;
 }
 

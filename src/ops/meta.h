@@ -11,6 +11,12 @@
 
 #include "sbx/err.h"
 
+/*
+ * Ours, on a renamed directory of a tree that is not sealed yet: the path that it had in the base.
+ * A publication that is cut short, rejected or tried again still finds the owners of its lines.
+ */
+#define SBX_XATTR_ORIGIN "trusted.sbx.origin"
+
 struct sbx_xattr {
 	char *name;
 	char *value;
@@ -39,6 +45,9 @@ enum sbx_meta_flags {
 /* st is taken over when it is known already, else NULL. -errno. */
 int sbx_meta_read(int dir_fd, const char *name, const struct stat *st, enum sbx_meta_flags flags,
 	struct sbx_meta *ret);
+
+/* Removes overlay marks from a regular file that is open. */
+int sbx_meta_strip_fd(int fd);
 
 /* Mode, owner and xattrs; not the mtime. */
 bool sbx_meta_equal(const struct sbx_meta *a, const struct sbx_meta *b);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* What is asked at the daemon's start, when no worker runs. */
+#include "sbx/publish.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include "moved.h"
+#include "reject.h"
+#include "sbx/store.h"
+
+#define OPEN_DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static int recover_home(struct sbx_job_context *context, int parent_fd, const char *name,
+	const char *tree_name, struct sbx_err *err)
+{
+	SBX_CLOSE int home_fd = openat(parent_fd, name, OPEN_DIR_FLAGS);
+	struct sbx_head_log *log = NULL;
+	enum sbx_moved_state state;
+	int r;
+
+	if (home_fd < 0)
+		return sbx_err_set(err, errno, "open %s: %m", name);
+	r = sbx_head_log_open(context->store_fd, false, &log, err);
+	if (r == 0)
+		r = sbx_moved_recover(
+			context, home_fd, tree_name, &sbx_head_log_head(log)->stack, &state, err);
+	sbx_head_log_free(log);
+	return r;
+}
+
+int sbx_publish_recover(
+	struct sbx_job_context *context, const char *session_dir, struct sbx_err *err)
+{
+	return recover_home(context, context->sessions_fd, session_dir, SBX_UPPER_NAME, err);
+}
+
+static int add_all(const struct sbx_stack *from, struct sbx_stack *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < from->n; i++)
+		if (sbx_stack_find(ret, from->ids[i]) < 0)
+			r = sbx_stack_add(ret, from->ids[i]);
+	return r;
+}
+
+/* One reject: its tree comes back from a retry that did not arrive, its base is added. */
+static int take_reject(
+	struct sbx_job_context *context, const char *id, struct sbx_stack *ret, struct sbx_err *err)
+{
+	SBX_STACK struct sbx_stack base = SBX_STACK_INIT;
+	SBX_JSON struct json_object *reject = NULL;
+	SBX_CLOSE int fd = -EBADF;
+	int r;
+
+	r = sbx_reject_open(context, id, &fd, &reject, err);
+	if (r == -ENOENT)
+		return 0; /* half-made: its session has its tree again */
+	if (r == 0)
+		r = recover_home(context, context->rejects_fd, id, SBX_LAYER_TREE, err);
+	if (r == 0)
+		r = sbx_reject_base(reject, &base, err);
+	if (r == 0)
+		r = add_all(&base, ret);
+	return r;
+}
+
+static void close_dirp(DIR **dirp)
+{
+	int saved = errno;
+
+	if (*dirp)
+		(void)closedir(*dirp); /* only read from */
+	errno = saved;
+}
+
+int sbx_reject_bases(struct sbx_job_context *context, struct sbx_stack *ret, struct sbx_err *err)
+{
+	SBX_CLEANUP(close_dirp) DIR *dirp = NULL;
+	struct dirent *entry;
+	int fd = openat(context->rejects_fd, ".", OPEN_DIR_FLAGS);
+	int r = 0;
+
+	if (fd < 0)
+		return sbx_err_set(err, errno, "list the rejects: %m");
+	dirp = fdopendir(fd);
+	if (!dirp) {
+		sbx_fd_close(&fd);
+		return sbx_err_set(err, ENOMEM, "list the rejects: %m");
+	}
+	while (r == 0 && (errno = 0, (entry = readdir(dirp))))
+		if (sbx_id_valid(entry->d_name))
+			r = take_reject(context, entry->d_name, ret, err);
+	if (r == 0 && errno)
+		return sbx_err_set(err, errno, "list the rejects: %m");
+	return r;
+}
