@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "sbx/probe.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "probe_try.h"
+#include "sbx/fs.h"
+#include "sbx/id.h"
+
+/* In this order: a later row may use what an earlier one has found. */
+static const struct row {
+	const char *feature;
+	int (*try)(struct sbx_probe_context *context, struct sbx_err *err);
+	const char *why;
+	const char *instead;
+} rows[] = {
+	{"kernel 6.1 or later", sbx_try_kernel, "idmapped overlay layers", NULL},
+	{"capabilities of root", sbx_try_capabilities, "mounts and namespaces", NULL},
+	{"user namespaces", sbx_try_user_namespace, "a private range of ids for each sandbox",
+		NULL},
+	{"mount namespaces", sbx_try_mount_namespace, "a view of its own for each session", NULL},
+	{"pid, ipc, uts and cgroup namespaces", sbx_try_other_namespaces,
+		"sessions that cannot see each other", NULL},
+	{"network namespaces", sbx_try_network, "network none and bridge",
+		"only sandboxes with network host can start"},
+	{"mount descriptors (fsopen, open_tree)", sbx_try_mount_descriptors,
+		"building a root file system out of sight", NULL},
+	{"overlayfs", sbx_try_overlay, "sessions on shared layers", NULL},
+	{"overlayfs option lowerdir+", sbx_try_lowerdir_plus, "layer stacks of any length",
+		"the classic option string, which holds as many layers as fit a page"},
+	{"idmapped mounts of the state directory", sbx_try_idmap,
+		"files on disk keep the ids that they have inside", NULL},
+	{"trusted attributes on the state directory", sbx_try_trusted,
+		"overlay marks that a session cannot forge", NULL},
+	{"reflinks on the state directory", sbx_try_reflink, "importing a project without copying",
+		"files are copied"},
+	{"clone3 with pidfd", sbx_try_clone3, "waiting for a session without a race", NULL},
+	{"openat2", sbx_try_openat2, "opening what a command made without following links", NULL},
+	{"system call filters", sbx_try_seccomp, "keeping sessions from most of the kernel", NULL},
+	{"sealed memory files", sbx_try_sealing, "handing command texts to sessions", NULL},
+	{"private devpts", sbx_try_devpts, "terminals of commands", NULL},
+	{"/bin/bash", sbx_try_bash, "running commands", "/bin/sh runs them"},
+	{"cgroup v2", sbx_try_cgroup2, "limits of memory, processes and CPU",
+		"the controllers of cgroup v1, where they are mounted"},
+	{"cgroup.kill", sbx_try_cgroup_kill, "ending a session in one step",
+		"the end of a session's pid 1 ends it as well"},
+};
+_Static_assert(SBX_N_ELEMENTS(rows) <= SBX_PROBES_MAX, "each row has its place in the answer");
+
+const char *sbx_probe_state_name(enum sbx_probe_state state)
+{
+	static const char *const names[] = {
+		[SBX_PROBE_PRESENT] = "present",
+		[SBX_PROBE_INSTEAD] = "instead",
+		[SBX_PROBE_MISSING] = "missing",
+	};
+
+	return (size_t)state < SBX_N_ELEMENTS(names) ? names[state] : "missing";
+}
+
+static void try_row(const struct row *row, struct sbx_probe_context *context, struct sbx_probe *ret)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+	int r;
+
+	context->detail[0] = '\0';
+	r = row->try(context, &err);
+	(void)snprintf(
+		ret->detail, sizeof(ret->detail), "%.199s", r < 0 ? err.message : context->detail);
+	if (r >= 0)
+		ret->state = SBX_PROBE_PRESENT;
+}
+
+/* A scratch directory with everything that the rows want to find in it. */
+static int make_scratch(int state_fd, const char *name, int *ret_fd, struct sbx_err *err)
+{
+	static const char *const directories[] = {"lower", "upper", "work", "merged"};
+	SBX_CLOSE int fd = -EBADF;
+
+	if (mkdirat(state_fd, name, 0700) < 0)
+		return sbx_err_set(err, errno, "make a scratch directory: %m");
+	fd = openat(state_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return sbx_err_set(err, errno, "open the scratch directory: %m");
+	for (size_t i = 0; i < SBX_N_ELEMENTS(directories); i++)
+		if (mkdirat(fd, directories[i], 0755) < 0)
+			return sbx_err_set(err, errno, "make %s: %m", directories[i]);
+	*ret_fd = sbx_fd_take(&fd);
+	return 0;
+}
+
+static _Noreturn void try_all(int state_fd, const char *scratch, struct sbx_probe *ret)
+{
+	struct sbx_probe_context context = {
+		.state_fd = state_fd,
+		.scratch_fd = openat(state_fd, scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC),
+		.user_ns = -EBADF,
+	};
+
+	(void)signal(SIGCHLD, SIG_DFL); /* rows wait for children of theirs */
+	if (fchdir(context.scratch_fd) < 0)
+		_exit(EXIT_FAILURE);
+	for (size_t i = 0; i < SBX_N_ELEMENTS(rows); i++)
+		try_row(&rows[i], &context, &ret[i]);
+	_exit(EXIT_SUCCESS);
+}
+
+static int run_child(
+	int state_fd, const char *scratch, struct sbx_probe *shared, struct sbx_err *err)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return sbx_err_set(err, errno, "fork: %m");
+	if (pid == 0)
+		try_all(state_fd, scratch, shared);
+	while (waitpid(pid, NULL, 0) < 0)
+		if (errno != EINTR)
+			return sbx_err_set(err, errno, "wait for the probe: %m");
+	return 0; /* rows that a dying child did not reach stay as they were set up */
+}
+
+static void set_up_rows(struct sbx_probe *ret)
+{
+	for (size_t i = 0; i < SBX_N_ELEMENTS(rows); i++)
+		ret[i] = (struct sbx_probe){
+			.feature = rows[i].feature,
+			.why = rows[i].why,
+			.instead = rows[i].instead,
+			.state = rows[i].instead ? SBX_PROBE_INSTEAD : SBX_PROBE_MISSING,
+			.detail = "could not be tried",
+		};
+}
+
+int sbx_probe_all(int state_fd, struct sbx_probe ret[static SBX_PROBES_MAX], size_t *ret_n,
+	struct sbx_err *err)
+{
+	const size_t size = SBX_PROBES_MAX * sizeof(ret[0]);
+	char scratch[SBX_ID_SIZE];
+	struct sbx_probe *shared;
+	SBX_CLOSE int fd = -EBADF;
+	int r, removed;
+
+	r = sbx_id_new("probe", scratch);
+	if (r < 0)
+		return sbx_err_set(err, -r, "name a scratch directory: %m");
+	shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return sbx_err_set(err, errno, "share memory with the probe: %m");
+	set_up_rows(shared);
+	r = make_scratch(state_fd, scratch, &fd, err);
+	if (r >= 0)
+		r = run_child(state_fd, scratch, shared, err);
+	removed = sbx_fs_remove_tree(state_fd, scratch);
+	if (r >= 0 && removed < 0)
+		r = sbx_err_set(err, -removed, "remove %s: %m", scratch);
+	if (r >= 0) {
+		memcpy(ret, shared, size);
+		*ret_n = SBX_N_ELEMENTS(rows);
+	}
+	(void)munmap(shared, size); /* cannot fail for a mapping of ours */
+	return r;
+}
