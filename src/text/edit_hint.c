@@ -83,15 +83,20 @@ struct line {
 	size_t n; /* without its line end */
 };
 
+/* The line that starts at position at. */
+static struct line line_from(const char *text, size_t size, size_t at)
+{
+	const char *end = memchr(text + at, '\n', size - at);
+
+	return (struct line){text + at, (size_t)((end ? end : text + size) - (text + at))};
+}
+
 /* The line that position at is in. */
 static struct line line_at(const char *text, size_t size, size_t at)
 {
-	const char *start = at ? memrchr(text, '\n', at) : NULL;
-	const char *end = memchr(text + at, '\n', size - at);
+	const char *newline = at ? memrchr(text, '\n', at) : NULL;
 
-	start = start ? start + 1 : text;
-	end = end ? end : text + size;
-	return (struct line){start, (size_t)(end - start)};
+	return line_from(text, size, newline ? (size_t)(newline + 1 - text) : 0);
 }
 
 /* Moves on to the line after it; false at the end of the text. */
@@ -101,7 +106,7 @@ static bool line_next(const char *text, size_t size, struct line *line)
 
 	if (at >= size)
 		return false;
-	*line = line_at(text, size, at);
+	*line = line_from(text, size, at);
 	return true;
 }
 
@@ -165,7 +170,7 @@ static unsigned int likeness(const struct bigrams *bigrams, struct line line)
 /* The first line of needle that is not blank; false when there is none. */
 static bool key_line(const char *needle, size_t n, struct line *ret)
 {
-	struct line line = line_at(needle, n, 0);
+	struct line line = line_from(needle, n, 0);
 
 	do {
 		if (trim(line).n) {
@@ -208,7 +213,7 @@ static struct mismatch first_mismatch(const char *text, size_t size, struct line
 static bool closest(
 	const char *text, size_t size, const char *needle, size_t n, struct mismatch *ret)
 {
-	struct line line = line_at(text, size, 0), key;
+	struct line line = line_from(text, size, 0), key;
 	struct bigrams bigrams;
 	unsigned int best = 0;
 

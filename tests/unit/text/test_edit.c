@@ -238,7 +238,8 @@ Test(edit, a_missing_text_is_explained_quickly_in_the_largest_file)
 Test(edit, sizes_beyond_the_limits_are_refused)
 {
 	SBX_FREE char *text = malloc(SBX_EDIT_SIZE_MAX + 1);
-	struct sbx_edit grow = EACH("a", "aa"), many[1] = {EDIT("a", "b")};
+	struct sbx_edit grow = {text, 1 << 16, text, (1 << 16) + 1, true};
+	struct sbx_edit many[1] = {EDIT("a", "b")};
 	SBX_BUF struct sbx_buf out = SBX_BUF_INIT;
 	struct sbx_err err = SBX_ERR_INIT;
 	size_t n;
