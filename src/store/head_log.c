@@ -226,6 +226,16 @@ int sbx_head_log_at(const struct sbx_head_log *log, uint64_t version, struct sbx
 	return 0;
 }
 
+bool head_log_names(const struct sbx_head_log *log, const char *layer_id)
+{
+	if (sbx_stack_find(&log->first.stack, layer_id) >= 0)
+		return true;
+	for (size_t i = 0; i < log->n; i++)
+		if (!strcmp(log->records[i].layer, layer_id))
+			return true;
+	return false;
+}
+
 int sbx_head_log_format(const struct sbx_head_log *log, uint64_t version,
 	const struct sbx_head_change *change, struct sbx_buf *batch)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What create.c needs of head_log.c. */
+/* What other files of the store need of head_log.c. */
 #ifndef SBX_STORE_HEAD_LOG_H
 #define SBX_STORE_HEAD_LOG_H
 
@@ -9,5 +9,8 @@
 
 /* Writes a log with version 1, the base layer alone. */
 int head_log_create(int store_fd, const char *base_layer, uint64_t time_ns, struct sbx_err *err);
+
+/* Whether the head or an older version that the log still knows has this layer. */
+bool head_log_names(const struct sbx_head_log *log, const char *layer_id);
 
 #endif
