@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* json-c 0.16 takes raw control characters inside strings and comments outside them; RFC 8259
- * takes neither. Returns the offset of the first offence, or -1. */
+/* json-c 0.16 takes raw control characters inside strings, and comments, NaN and Infinity outside
+ * them; RFC 8259 takes none of these. Returns the offset of the first offence, or -1. */
 static ssize_t find_lexical_error(const char *text, size_t size)
 {
 	bool in_string = false;
@@ -23,7 +23,8 @@ static ssize_t find_lexical_error(const char *text, size_t size)
 				in_string = false;
 		} else if (c == '"') {
 			in_string = true;
-		} else if (c == '/' || c == '\'' || c == '\0') {
+		} else if (c == '/' || c == '\'' || c == '\0' ||
+			   (c >= 'A' && c <= 'Z' && c != 'E')) {
 			return (ssize_t)i;
 		}
 	}
