@@ -22,7 +22,8 @@
  *   reject_list | reject_show {reject_id} | reject_diff {reject_id} | reject_drop {reject_id}
  *   reject_export {reject_id, dest} | reject_retry {reject_id}
  *   squash | gc | verify | stat
- *   export {dest, format}         dest: absolute path that must not exist (dir) or a file (tar, oci)
+ *   export {dest, format?}        dest: absolute path where nothing is yet; becomes a directory (dir,
+ *                                 oci: an OCI image layout) or a file (tar)
  *   stop                          → ends an idle sandboxd (force: also a busy one)
  */
 #ifndef SBX_OP_H

@@ -19,6 +19,26 @@
  *
  * diff
  *   - also "base" and "base_version"; "files" as in filediff.h
+ *
+ * squash
+ *   - "remove": layers in a row in the head, "layer_id": of the layer that they become
+ *   - result {"outcome": "published", "layer_id", "squashed"}: durable, waits for its commit
+ *
+ * gc
+ *   - "keep": layers that sessions are pinned to; no publication is under way
+ *   - result {"removed": number of directories and files}
+ *
+ * verify
+ *   - result {"damages": []}; damage is a failure with {"damages": [{"what"}], "n_damages"} as its
+ *     details
+ *
+ * stat
+ *   - result {"version", "head_layers", "head_entries", "head_bytes", "stored_layers", "rejects",
+ *     "session_directories", "disk_bytes", "disk_free_bytes", "disk_free_inodes"}
+ *
+ * export
+ *   - "uid": of the caller; absent: the sandbox's owner
+ *   - result {"dest", "format", "version", "entries", "bytes", "xattrs_dropped"}
  */
 #ifndef SBX_OPS_JOBS_H
 #define SBX_OPS_JOBS_H
@@ -36,5 +56,11 @@ int sbx_job_log(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_diff(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_cat(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_ls(struct sbx_job *job, struct sbx_err *err);
+
+int sbx_job_squash(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_gc(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_verify(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_stat(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_export(struct sbx_job *job, struct sbx_err *err);
 
 #endif

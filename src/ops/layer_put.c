@@ -10,10 +10,10 @@
 
 #include "ignored.h"
 #include "layer_tree.h"
-#include "own_load.h"
+#include "own_batch.h"
 #include "sbx/lines.h"
 #include "sbx/loop.h"
-#include "sbx/own.h"
+#include "sbx/store.h"
 #include "seal.h"
 
 #define LAYER_MODE 0700
@@ -34,6 +34,11 @@ static void layer_done(struct layer *layer)
 		(void)sbx_fs_remove_tree(layer->layers_fd, layer->id); /* else the sweep does */
 }
 
+static void batch_freep(struct sbx_own_batch **batch)
+{
+	sbx_own_batch_free(*batch);
+}
+
 /* A fresh directory; what an earlier run of this job left under the name was never committed. */
 static int make_layer(
 	const struct sbx_job *job, const char *id, struct layer *layer, struct sbx_err *err)
@@ -52,86 +57,110 @@ static int make_layer(
 	return r < 0 ? sbx_err_set(err, -r, "make layer %s: %m", id) : 0;
 }
 
-/* What is known of the file before and what becomes of its lines. */
-struct owners {
-	struct sbx_owner_table *table;
-	struct sbx_owned old;
+/* What the head has at the path. */
+struct before {
 	bool existed;
 	bool ignored;
-	uint32_t author; /* index of who writes now */
+	bool has_lines;         /* the content below can be compared by lines */
+	struct sbx_buf content; /* empty when it is larger than any that can be written */
 };
 
-static void owners_done(struct owners *owners)
+static void before_done(struct before *before)
 {
-	sbx_owner_table_free(owners->table);
-	sbx_owned_done(&owners->old);
+	sbx_buf_done(&before->content);
 }
 
-/* Fills file's result: the lines that stay keep their owners, the others are the author's. */
-static int compute(const struct owners *owners, const struct sbx_layer_put *put,
-	struct sbx_own_file *file, struct sbx_err *err)
+static int load_content(int fd, const char *path, struct before *before, struct sbx_err *err)
 {
-	const struct sbx_owned *old = &owners->old;
-	bool has_lines = owners->existed && !old->is_large &&
-			 !sbx_text_is_binary(old->content.data, old->content.size);
+	int r = sbx_fs_read_fd(fd, SBX_LINES_BYTES_MAX, &before->content);
 
-	file->has_old = has_lines;
-	file->has_new = true;
-	file->new_data = put->data;
-	file->new_size = put->size;
-	if (has_lines) {
-		file->old_data = old->content.data;
-		file->old_size = old->content.size;
-		file->old_runs = old->runs;
-		file->n_old_runs = old->n_runs;
-	}
-	return sbx_own_compute(file, 1, owners->author, err);
+	if (r < 0 && r != -EFBIG)
+		return sbx_err_set(err, -r, "read '%s': %m", path);
+	if (r < 0)
+		sbx_buf_clear(&before->content);
+	else
+		before->has_lines = !sbx_text_is_binary(before->content.data, before->content.size);
+	return 0;
 }
 
-static void own_file_done(struct sbx_own_file *file)
+static int load(const struct sbx_target *target, struct before *before, struct sbx_err *err)
 {
-	sbx_own_file_done(file);
-}
-
-static int record(const struct owners *owners, const char *path, const struct sbx_layer_put *put,
-	struct sbx_owners_writer *writer, struct sbx_err *err)
-{
-	SBX_CLEANUP(own_file_done) struct sbx_own_file file = {.path = path};
-	struct sbx_run whole = {.owner = owners->author};
-	struct sbx_owner_record record = {.path = path, .size = put->size};
+	SBX_CLOSE int fd = -EBADF;
+	struct stat st;
 	int r;
 
-	record.whole = put->size && (owners->ignored || sbx_text_is_binary(put->data, put->size));
-	sbx_digest_bytes(put->data, put->size, &record.digest);
-	if (record.whole) {
-		whole.count = sbx_owned_count_lines(put->data, put->size);
-		record.runs = &whole;
-		record.n_runs = 1;
-		record.n_lines = whole.count;
-	} else {
-		r = compute(owners, put, &file, err);
-		if (r < 0)
-			return r;
-		record.runs = file.runs;
-		record.n_runs = file.n_runs;
-		record.n_lines = file.n_lines;
-	}
-	r = sbx_owners_writer_add(writer, &record);
-	return r < 0 ? sbx_err_set(err, -r, "record the owners of '%s': %m", path) : 0;
+	r = sbx_ignored_path(target->view, target->path, &before->ignored, err);
+	if (r < 0)
+		return r;
+	r = sbx_target_open(target, &fd, &st, err);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	before->existed = true;
+	return load_content(fd, target->path, before, err);
 }
 
-static int seal(const struct owners *owners, const struct sbx_job *job,
-	const struct sbx_target *target, struct layer *layer, const struct sbx_layer_put *put,
+/* A content over the limit of lines is longer than any frame: it is never the same. */
+static bool is_same(const struct before *before, const struct sbx_layer_put *put)
+{
+	const struct sbx_buf *old = &before->content;
+
+	return before->existed && (before->has_lines || old->size) && old->size == put->size &&
+	       (!put->size || !memcmp(old->data, put->data, put->size));
+}
+
+/* Lines that stay keep their owners, the others are owner's. Takes the old content. */
+static int own(struct sbx_own_batch *batch, const struct sbx_target *target, struct before *before,
+	const struct sbx_layer_put *put, struct sbx_err *err)
+{
+	SBX_CLEANUP(sbx_own_item_done)
+	struct sbx_own_item item = {.whole = before->ignored, .size = put->size};
+	SBX_BUF struct sbx_buf content = SBX_BUF_INIT;
+	int r;
+
+	r = sbx_buf_append(&content, put->data, put->size);
+	if (r < 0)
+		return r;
+	item.whole |= sbx_text_is_binary(put->data, put->size);
+	sbx_digest_bytes(put->data, put->size, &item.digest);
+	if (item.whole || !before->has_lines)
+		return sbx_own_batch_new(batch, target->path, &item, &content);
+	item.has_old = true;
+	item.old_content = before->content;
+	before->content = SBX_BUF_INIT;
+	r = sbx_own_batch_old_runs(batch, target->view, target->path, &item);
+	if (r == 0)
+		r = sbx_own_batch_compare(batch, target->path, &item, &content);
+	return r < 0 ? r : sbx_own_batch_flush(batch, err);
+}
+
+static int write_lines(const struct layer *layer, const char *owner,
+	const struct sbx_target *target, struct before *before, const struct sbx_layer_put *put,
 	struct sbx_err *err)
 {
-	SBX_OWNERS_WRITER struct sbx_owners_writer *writer = NULL;
+	SBX_CLEANUP(batch_freep) struct sbx_own_batch *batch = NULL;
+	int r;
+
+	r = sbx_own_batch_new_for(owner, &batch);
+	if (r == 0)
+		r = own(batch, target, before, put, err);
+	if (r < 0)
+		return sbx_err_set(err, -r, "find the owners of '%s': %m", target->path);
+	return sbx_own_batch_write(batch, layer->fd, err);
+}
+
+static int seal(const struct sbx_job *job, const struct sbx_target *target, struct layer *layer,
+	const char *owner, const struct before *before, const struct sbx_layer_put *put,
+	struct sbx_err *err)
+{
+	SBX_CLEANUP(sbx_layer_info_done)
 	struct sbx_layer_info info = {
 		.created_ns = sbx_realtime_ns(),
 		.added = put->created,
 		.modified = !put->created,
-		.ignored = owners->ignored,
+		.ignored = before->ignored,
 	};
-	SBX_FREE char *owner = NULL;
 	int64_t version = 0;
 	int r;
 
@@ -140,81 +169,49 @@ static int seal(const struct owners *owners, const struct sbx_job *job,
 		return r;
 	(void)snprintf(info.id, sizeof(info.id), "%s", layer->id);
 	info.parent_version = (uint64_t)version;
-	owner = strdup(sbx_owner_table_name(owners->table, owners->author));
-	r = owner ? sbx_owners_writer_new(&writer) : -ENOMEM;
-	if (r < 0)
-		return sbx_err_set(err, -r, "seal layer %s: %m", layer->id);
-	info.owner = owner;
-	r = record(owners, target->path, put, writer, err);
-	if (r < 0)
-		return r;
-	r = sbx_seal_layer(layer->layers_fd, layer->fd, &info, writer, owners->table, err);
+	info.owner = strdup(owner);
+	if (!info.owner)
+		return sbx_err_set(err, ENOMEM, "seal layer %s: %m", layer->id);
+	r = sbx_seal_layer(layer->layers_fd, layer->fd, target->path, &info, err);
 	layer->sealed = r == 0;
 	return r;
 }
 
-/* Loads what the head has at path. */
-static int load(const struct sbx_job *job, const struct sbx_target *target, struct owners *owners,
-	struct sbx_err *err)
+static int make(const struct sbx_job *job, const struct sbx_target *target, struct before *before,
+	const struct sbx_layer_put *put, struct sbx_err *err)
 {
-	char author[SBX_OWNER_MAX + 1];
-	const char *operation_id = NULL;
-	SBX_CLOSE int fd = -EBADF;
-	struct stat st;
-	int r;
-
-	r = sbx_job_string(job, "operation_id", &operation_id, err);
-	if (r < 0)
-		return r;
-	(void)snprintf(author, sizeof(author), "operation:%s", operation_id);
-	r = sbx_owner_table_new(&owners->table);
-	if (r == 0)
-		r = sbx_owner_table_add(owners->table, author, &owners->author);
-	if (r < 0)
-		return sbx_err_set(err, -r, "name the owner %s: %m", author);
-	r = sbx_ignored_path(target->view, target->path, &owners->ignored, err);
-	if (r < 0)
-		return r;
-	r = sbx_target_open(target, &fd, &st, err);
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
-		return r;
-	owners->existed = true;
-	return sbx_owned_load(target->view, target->path, owners->table, &owners->old, err);
-}
-
-static bool is_same(const struct owners *owners, const struct sbx_layer_put *put)
-{
-	const struct sbx_buf *old = &owners->old.content;
-
-	return owners->existed && !owners->old.is_large && old->size == put->size &&
-	       (!put->size || !memcmp(old->data, put->data, put->size));
-}
-
-int sbx_layer_put(const struct sbx_job *job, const struct sbx_target *target,
-	struct sbx_layer_put *put, struct sbx_err *err)
-{
-	SBX_CLEANUP(owners_done) struct owners owners = {0};
 	SBX_CLEANUP(layer_done) struct layer layer = {.fd = -EBADF, .tree_fd = -EBADF};
-	const char *id = NULL;
+	const char *id = NULL, *operation_id = NULL;
+	char owner[SBX_OWNER_MAX + 1];
 	int r;
 
-	r = load(job, target, &owners, err);
-	if (r < 0)
-		return r;
-	put->created = !owners.existed;
-	put->no_op = is_same(&owners, put);
-	if (put->no_op)
-		return 0;
 	r = sbx_job_string(job, "layer_id", &id, err);
+	if (r == 0)
+		r = sbx_job_string(job, "operation_id", &operation_id, err);
 	if (r < 0)
 		return r;
+	(void)snprintf(owner, sizeof(owner), "operation:%s", operation_id);
 	r = make_layer(job, id, &layer, err);
 	if (r == 0)
 		r = sbx_layer_tree_make(
 			job, target, layer.fd, layer.tree_fd, put->data, put->size, err);
 	if (r == 0)
-		r = seal(&owners, job, target, &layer, put, err);
+		r = write_lines(&layer, owner, target, before, put, err);
+	if (r == 0)
+		r = seal(job, target, &layer, owner, before, put, err);
 	return r;
+}
+
+int sbx_layer_put(const struct sbx_job *job, const struct sbx_target *target,
+	struct sbx_layer_put *put, struct sbx_err *err)
+{
+	SBX_CLEANUP(before_done) struct before before = {0};
+	int r;
+
+	r = load(target, &before, err);
+	if (r < 0)
+		return r;
+	put->created = !before.existed;
+	put->no_op = is_same(&before, put);
+	return put->no_op ? 0 : make(job, target, &before, put, err);
 }

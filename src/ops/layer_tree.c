@@ -14,7 +14,6 @@
 #include "meta.h"
 #include "sbx/loop.h"
 #include "sbx/store.h"
-#include "seal.h"
 
 #define NEW_FILE_MODE (S_IFREG | 0644)
 #define NEW_DIR_MODE  (S_IFDIR | 0755)
@@ -213,7 +212,5 @@ int sbx_layer_tree_make(const struct sbx_job *job, const struct sbx_target *targ
 			return r;
 	}
 	r = make_file(&level, rest, data, size);
-	if (r < 0)
-		return sbx_err_set(err, -r, "write '%s': %m", path);
-	return sbx_seal_sync_path(tree_fd, path, err);
+	return r < 0 ? sbx_err_set(err, -r, "write '%s': %m", path) : 0;
 }

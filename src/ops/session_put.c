@@ -11,56 +11,18 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/xattr.h>
 
+#include "identity.h"
 #include "meta.h"
-#include "sbx/caps.h"
 #include "sbx/fs.h"
 #include "sbx/id.h"
 #include "target.h"
 
 #define NEW_FILE_MODE 0644
 #define NEW_DIR_MODE  0755
-#define NEW_UMASK     0022 /* a default ACL of the directory overrides it, as for commands */
 
 #define PROC_NAME_SIZE (sizeof("/proc/self/fd/") + 3 * sizeof(int))
-
-/*
- * In-session root as the maker of files. The session's file system is idmapped: the host's root
- * has no id there and could make nothing (EOVERFLOW).
- */
-struct maker {
-	uid_t uid;
-	gid_t gid;
-	mode_t umask;
-	bool active;
-};
-
-static void maker_done(struct maker *maker)
-{
-	if (!maker->active)
-		return;
-	(void)umask(maker->umask);
-	(void)setfsuid(maker->uid);
-	(void)setfsgid(maker->gid);
-	/* neither reports failure, and work done with the wrong ids cannot be taken back */
-	if ((uid_t)setfsuid((uid_t)-1) != maker->uid || (gid_t)setfsgid((gid_t)-1) != maker->gid)
-		abort();
-	maker->active = false;
-}
-
-static int maker_init(struct maker *maker, uid_t id_base, struct sbx_err *err)
-{
-	maker->umask = umask(NEW_UMASK);
-	maker->gid = (gid_t)setfsgid(id_base);
-	maker->uid = (uid_t)setfsuid(id_base);
-	maker->active = true;
-	if ((uid_t)setfsuid((uid_t)-1) != id_base || (gid_t)setfsgid((gid_t)-1) != id_base)
-		return sbx_err_kind(err, SBX_KIND_INTERNAL, EPERM,
-			"cannot make files as host id %u", (unsigned int)id_base);
-	return sbx_caps_raise(err);
-}
 
 /* parent_size: how much of path leads to name, which could not be entered in dir_fd. */
 static int refuse_parent(int dir_fd, const char *name, const char *path, size_t parent_size, int r,
@@ -224,13 +186,14 @@ static int replace(int dir_fd, const char *name, const struct sbx_put *put, int 
 int sbx_session_put(int root_fd, uid_t id_base, const struct sbx_put *put, bool *ret_created,
 	struct sbx_err *err)
 {
-	SBX_CLEANUP(maker_done) struct maker maker = {0};
+	SBX_IDENTITY struct sbx_identity identity = {0};
 	SBX_CLOSE int dir_fd = -EBADF, old_fd = -EBADF;
 	const char *name = NULL;
 	struct stat st;
 	int r;
 
-	r = maker_init(&maker, id_base, err);
+	/* the session's file system is idmapped: the host's root has no id there (EOVERFLOW) */
+	r = sbx_identity_assume(&identity, id_base, id_base, SBX_IDENTITY_PRIVILEGED, err);
 	if (r < 0)
 		return r;
 	r = open_parent(root_fd, put->path, &dir_fd, &name, err);

@@ -171,9 +171,9 @@ Test(file_write, ignored_and_binary_files_have_one_owner)
 	static const struct {
 		const char *path, *content, *owners;
 	} cases[] = {
-		{"build/out.txt", "one\\n2\\n", "operation:op_l2:2 "},
+		{"build/out.txt", "one\\n2\\n", "operation:op_l2:1 "},
 		{"keep/out.txt", "one\\n2\\n", "original:1 operation:op_l2:1 "},
-		{"keep/blob", "one\\n\\u0000\\n", "operation:op_l2:2 "},
+		{"keep/blob", "one\\n\\u0000\\n", "operation:op_l2:1 "},
 		{"keep/empty", "", ""},
 	};
 	FIXTURE struct fixture f;
