@@ -85,24 +85,27 @@ static int recover_automatic(
 	struct daemon *daemon, const char *name, struct sbx_head *base, struct sbx_err *err)
 {
 	struct session *session;
-	struct stat st;
-	bool empty;
-	int r;
+	int r = session_alloc(daemon, name, false, &session);
 
-	if (session_dir_upper(daemon->context.sessions_fd, name, &st, &empty) < 0 || empty) {
-		/* the standby, or one that changed nothing */
-		sbx_head_done(base);
-		remove_dir(daemon, name);
-		return 0;
-	}
-	r = session_alloc(daemon, name, false, &session);
 	if (r < 0)
 		return sbx_err_set(err, -r, "recover session %s: %m", name);
 	session->base = *base;
+	*base = (struct sbx_head){0};
 	session->end = SESSION_END_PUBLISH;
 	TAILQ_INSERT_TAIL(&daemon->sessions, session, entry);
 	daemon->n_sessions++;
 	return 0;
+}
+
+/* No upper: its work is in the head or in a reject. An empty one: it was the standby, was never
+ * finished, or changed nothing (a managed session stays all the same). */
+static bool has_no_work(struct daemon *daemon, const char *name, bool managed)
+{
+	struct stat st;
+	bool empty;
+	int r = session_dir_upper(daemon->context.sessions_fd, name, &st, &empty);
+
+	return r == -ENOENT || (r == 0 && empty && !managed);
 }
 
 static int recover_session(struct daemon *daemon, const char *name, struct sbx_err *err)
@@ -110,7 +113,7 @@ static int recover_session(struct daemon *daemon, const char *name, struct sbx_e
 	struct sbx_err why = SBX_ERR_INIT;
 	struct sbx_head base = {0};
 	struct session *session;
-	bool managed;
+	bool managed = false;
 	int r;
 
 	if (!strncmp(name, SESSION_DEAD_PREFIX, strlen(SESSION_DEAD_PREFIX))) {
@@ -120,17 +123,22 @@ static int recover_session(struct daemon *daemon, const char *name, struct sbx_e
 	r = sbx_publish_recover(&daemon->context, name, &why);
 	if (r == 0)
 		r = session_dir_load(daemon->context.sessions_fd, name, &managed, &base, &why);
+	if (has_no_work(daemon, name, managed)) {
+		sbx_head_done(&base);
+		remove_dir(daemon, name);
+		return 0;
+	}
 	if (r < 0) {
 		/* kept as it is: a person can still look into it */
 		daemon_log("session %s is left alone: %s", name, why.message);
 		return 0;
 	}
 	if (!managed)
-		return recover_automatic(daemon, name, &base, err);
-	if (session_adopt(daemon, name, &base, &session, &why) < 0)
+		r = recover_automatic(daemon, name, &base, err);
+	else if (session_adopt(daemon, name, &base, &session, &why) < 0)
 		daemon_log("session %s stays on disk: %s", name, why.message);
 	sbx_head_done(&base);
-	return 0;
+	return r;
 }
 
 /* Layers that sessions started from must survive the sweep though the head may have left them. */
