@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "link.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -59,12 +60,7 @@ int mcp_links_new(struct sbx_loop *loop, mcp_answer_fn answer, mcp_sent_fn sent,
 
 static void link_free(struct mcp_link *link)
 {
-	while (link->calls) {
-		struct mcp_call *call = link->calls;
-
-		link->calls = call->next;
-		mcp_call_free(call);
-	}
+	assert(!link->calls); /* each is owed an answer, or was dropped */
 	mcp_connect_free(link->connect);
 	sbx_watch_free(link->watch);
 	sbx_fd_close(&link->fd);
@@ -443,6 +439,14 @@ struct mcp_call *mcp_links_cancel(struct mcp_links *links, struct mcp_span id)
 			return call;
 		}
 	}
+	return NULL;
+}
+
+struct mcp_call *mcp_links_drop(struct mcp_links *links)
+{
+	for (struct mcp_link *link = links->first; link; link = link->next)
+		if (link->calls)
+			return detach(links, &link->calls);
 	return NULL;
 }
 

@@ -40,7 +40,10 @@ struct mcp_links;
 
 int mcp_links_new(struct sbx_loop *loop, mcp_answer_fn answer, mcp_sent_fn sent, void *data,
 	struct mcp_links **ret);
-/* NULL is fine. Calls that still wait are dropped; what they asked for goes on in the daemon. */
+/* Gives one call that waits back, whichever, without an answer; NULL when none is left. What it
+ * asked for goes on in the daemon. */
+struct mcp_call *mcp_links_drop(struct mcp_links *links);
+/* NULL is fine. No call may be left. */
 void mcp_links_free(struct mcp_links *links);
 
 /*

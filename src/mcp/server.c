@@ -262,6 +262,7 @@ int mcp_server_run(const struct mcp_options *options, struct sbx_err *err)
 			(void)sbx_err_set(err, -r, "wait for events: %m");
 		else
 			r = why_ended(&server, err);
+		mcp_session_end(&server.session);
 	}
 	server_done(&server);
 	return r;

@@ -115,3 +115,13 @@ void mcp_session_too_long(struct mcp_session *session)
 		"Invalid request: the line is longer than 64 MiB and was skipped; send less at "
 		"once");
 }
+
+void mcp_session_end(struct mcp_session *session)
+{
+	struct mcp_call *call;
+
+	while ((call = mcp_links_drop(session->links))) {
+		mcp_batch_release(session, call->batch);
+		mcp_call_free(call);
+	}
+}

@@ -24,6 +24,8 @@ struct mcp_session {
 void mcp_session_line(struct mcp_session *session, const char *text, size_t size);
 /* A line that was refused for its length. */
 void mcp_session_too_long(struct mcp_session *session);
+/* Forgets the calls that wait: nobody is there to be answered. */
+void mcp_session_end(struct mcp_session *session);
 /* The links' answer to a call; data is the session. */
 void mcp_session_answer(void *data, struct mcp_call *call, bool is_error, struct mcp_span payload);
 

@@ -194,6 +194,7 @@ void bench_run(const bench_step *steps)
 	start_daemon(bench);
 	advance_later(bench);
 	cr_expect_eq(sbx_loop_run(bench->loop), 0);
+	mcp_session_end(&bench->session);
 	mcp_links_free(bench->links);
 	stop_daemon(bench);
 	sbx_loop_free(bench->loop);

@@ -298,6 +298,14 @@ Test(link, batch_waits_for_its_last_call_and_leaves_out_cancelled_ones)
 	bench_run(steps);
 }
 
+/* The script ends while the calls of the batch wait: the sanitizers see what is not freed. */
+Test(link, session_can_end_while_a_batch_waits)
+{
+	static const bench_step steps[] = {send_batch, NULL};
+
+	bench_run(steps);
+}
+
 static bool send_too_many(struct bench *bench)
 {
 	for (size_t i = 0; i <= MCP_CALLS_MAX; i++)
