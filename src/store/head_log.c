@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "checksum.h"
 #include "head_log.h"
 #include "head_record.h"
 #include "sbx/fs.h"
@@ -127,18 +128,24 @@ static size_t line_size(const char *at, size_t left)
 	return end ? (size_t)(end - at) : left;
 }
 
+/* Whether text could begin a record; where a newline is damaged that need not be at a line's start.
+ */
+static bool is_record_start(const char *at, size_t left)
+{
+	return left >= CHECKSUM_HEX_SIZE && at[CHECKSUM_HEX_SIZE - 1] == ' ' &&
+	       strspn(at, "0123456789abcdef") == CHECKSUM_HEX_SIZE - 1;
+}
+
 /* Whether a sound record of a batch later than the head's follows. */
 static bool is_acknowledged(const struct sbx_head_log *log, const char *at, size_t left)
 {
-	while (left) {
+	for (; left; at++, left--) {
 		HEAD_RECORD struct head_record record = {0};
-		size_t size = line_size(at, left);
 
-		if (head_record_parse(at, size, &record) == 0 && record.after > log->head.version)
+		if (is_record_start(at, left) &&
+			head_record_parse(at, line_size(at, left), &record) == 0 &&
+			record.after > log->head.version)
 			return true;
-		size = SBX_MIN(size + 1, left);
-		at += size;
-		left -= size;
 	}
 	return false;
 }
