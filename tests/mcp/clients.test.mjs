@@ -103,8 +103,13 @@ for (const name of Object.keys(clients)) {
 			const edited = await call(client, 'file_edit', { sandbox_id, path, edits });
 			assert.deepEqual([edited.type, edited.edits_applied, edited.replacements],
 				['edit', 1, 1]);
-			const refused = await failure(client, 'file_edit', { sandbox_id, path, edits });
-			assert.match(refused.message, /two/);
+			const refused = await failure(client, 'file_edit', {
+				sandbox_id,
+				path,
+				edits: [{ old_string: 'threee', new_string: '3' }],
+			});
+			assert.equal(refused.kind, 'invalid_request');
+			assert.match(refused.message, /\b3\b.*three\b/); // the closest line and its number
 		});
 
 		await t.test('file_blame tells the owners', async () => {
