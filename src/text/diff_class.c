@@ -37,7 +37,7 @@ static int table_init(struct table *table, uint32_t n)
 }
 
 /* The slot of a line: that of its class, or the free one where it would go. */
-static struct slot *find(const struct table *table, const struct sbx_lines *a,
+static struct slot *find_slot(const struct table *table, const struct sbx_lines *a,
 	const struct sbx_lines *lines, uint32_t line)
 {
 	uint32_t hash = lines->hashes[line];
@@ -67,7 +67,7 @@ static void number_a(struct diff_work *work, struct table *table, const struct d
 		struct slot *slot;
 
 		prefetch(table, work->a, i, box->a1);
-		slot = find(table, work->a, work->a, i);
+		slot = find_slot(table, work->a, work->a, i);
 		if (!slot->class_plus_one) {
 			table->first[work->n_classes] = i;
 			slot->hash = work->a->hashes[i];
@@ -77,13 +77,36 @@ static void number_a(struct diff_work *work, struct table *table, const struct d
 	}
 }
 
+/*
+ * Where b goes on as a does, the class is that of a's next line and the table need not be asked:
+ * in large files that differ little, this saves half of the cache misses.
+ */
 static void number_b(struct diff_work *work, const struct table *table, const struct diff_box *box)
 {
+	uint32_t next = box->a1; /* the line of a after the one that the last line of b equals */
+
 	for (uint32_t i = box->b0; i < box->b1; i++) {
-		prefetch(table, work->b, i, box->b1);
+		uint32_t class;
+
+		if (next < box->a1 && sbx_line_equal(work->a, next, work->b, i)) {
+			work->b_class[i] = work->a_class[next++];
+			continue;
+		}
 		/* no class is 0 - 1, which is DIFF_CLASS_NONE */
-		work->b_class[i] = find(table, work->a, work->b, i)->class_plus_one - 1;
+		class = find_slot(table, work->a, work->b, i)->class_plus_one - 1;
+		work->b_class[i] = class;
+		next = class == DIFF_CLASS_NONE ? box->a1 : table->first[class] + 1;
 	}
+}
+
+/* The counts of the classes in the box are 0 before. */
+static void add_counts(struct diff_work *work, const struct diff_box *box)
+{
+	for (uint32_t i = box->a0; i < box->a1; i++)
+		work->counts[work->a_class[i]].a++;
+	for (uint32_t i = box->b0; i < box->b1; i++)
+		if (work->b_class[i] != DIFF_CLASS_NONE)
+			work->counts[work->b_class[i]].b++;
 }
 
 void diff_count(struct diff_work *work, const struct diff_box *box)
@@ -93,11 +116,7 @@ void diff_count(struct diff_work *work, const struct diff_box *box)
 	for (uint32_t i = box->b0; i < box->b1; i++)
 		if (work->b_class[i] != DIFF_CLASS_NONE)
 			work->counts[work->b_class[i]] = (struct diff_count){0};
-	for (uint32_t i = box->a0; i < box->a1; i++)
-		work->counts[work->a_class[i]].a++;
-	for (uint32_t i = box->b0; i < box->b1; i++)
-		if (work->b_class[i] != DIFF_CLASS_NONE)
-			work->counts[work->b_class[i]].b++;
+	add_counts(work, box);
 }
 
 int diff_classify(struct diff_work *work, const struct diff_box *box)
@@ -114,6 +133,6 @@ int diff_classify(struct diff_work *work, const struct diff_box *box)
 	work->place_in_b = malloc(((size_t)work->n_classes + 1) * sizeof(*work->place_in_b));
 	if (!work->counts || !work->place_in_b)
 		return -ENOMEM;
-	diff_count(work, box);
+	add_counts(work, box);
 	return 0;
 }

@@ -81,7 +81,7 @@ static const struct sbx_lines *new_lines(const struct match *match, const struct
 /* -------- classes */
 
 /* The slot of a line's class, or the free one where it would go. */
-static uint32_t *find(const struct match *match, const struct sbx_lines *lines, uint32_t line)
+static uint32_t *find_class(const struct match *match, const struct sbx_lines *lines, uint32_t line)
 {
 	for (uint32_t i = lines->hashes[line] & match->mask;; i = (i + 1) & match->mask) {
 		const struct own_line *first;
@@ -99,7 +99,7 @@ static void classify_removed(struct match *match)
 	/* from the back, so that each list of equal lines comes out in order */
 	for (uint32_t i = match->removed->n; i-- > 0;) {
 		struct own_line *line = &match->removed->items[i];
-		uint32_t *slot = find(match, old_lines(match, line), line->line);
+		uint32_t *slot = find_class(match, old_lines(match, line), line->line);
 
 		if (!*slot) {
 			*slot = ++match->n_classes;
@@ -135,7 +135,7 @@ static bool classify_added(struct match *match)
 		struct own_line *line = &match->added->items[i];
 
 		/* a free slot's 0 - 1 is CLASS_NONE */
-		line->class = *find(match, new_lines(match, line), line->line) - 1;
+		line->class = *find_class(match, new_lines(match, line), line->line) - 1;
 		if (line->class == CLASS_NONE)
 			continue;
 		match->classes[line->class].n_added++;
@@ -163,7 +163,7 @@ static void find_elsewhere(struct match *match)
 
 		if (owners[i] == OWN_OPEN)
 			continue;
-		class = *find(match, lines, i) - 1;
+		class = *find_class(match, lines, i) - 1;
 		if (class != CLASS_NONE)
 			match->classes[class].elsewhere = true;
 	}
