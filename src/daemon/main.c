@@ -288,15 +288,17 @@ static int start_loop(struct start *start, struct sbx_err *err)
 	if (r == 0)
 		r = commits_new(daemon, &daemon->commits);
 	if (r == 0)
-		r = commands_index_load(daemon);
-	if (r == 0)
 		r = sbx_timer_new(daemon->loop, on_idle, daemon, &daemon->idle_timer);
 	return r < 0 ? sbx_err_set(err, -r, "start the event loop: %m") : 0;
 }
 
 static int recover_work(struct start *start, struct sbx_err *err)
 {
-	return recover(&start->daemon, err);
+	int r = recover(&start->daemon, err);
+
+	if (r == 0)
+		r = commands_index_load(&start->daemon);
+	return r < 0 && !err->code ? sbx_err_set(err, -r, "list the commands: %m") : r;
 }
 
 static int listen_for_clients(struct start *start, struct sbx_err *err)

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,15 +56,29 @@ static void revive_command(struct daemon *daemon, struct command *command)
 	command_end(command, NULL, NULL);
 }
 
+/* Without command.json it never started: its sandboxd died while it made the directory. */
+static bool never_started(struct daemon *daemon, const char *name)
+{
+	char path[SBX_ID_SIZE + sizeof("/command.json")];
+
+	(void)snprintf(path, sizeof(path), "%s/command.json", name); /* ids fit */
+	return faccessat(daemon->context.commands_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	       errno == ENOENT;
+}
+
 static int recover_command(struct daemon *daemon, const char *name, struct sbx_err *err SBX_UNUSED)
 {
-	struct sbx_err ignored = SBX_ERR_INIT;
+	struct sbx_err why = SBX_ERR_INIT;
 	struct command *command;
 
 	if (!sbx_id_has_prefix(name, SBX_ID_COMMAND))
 		return 0;
-	if (command_load(daemon, name, &command, &ignored) < 0) {
-		daemon_log("%s: it cannot be shown", ignored.message);
+	if (never_started(daemon, name)) {
+		(void)sbx_fs_remove_tree(daemon->context.commands_fd, name); /* again next time */
+		return 0;
+	}
+	if (command_load(daemon, name, &command, &why) < 0) {
+		daemon_log("%s: it cannot be shown", why.message);
 		return 0;
 	}
 	if (command->crashed)
