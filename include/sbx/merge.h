@@ -4,7 +4,8 @@
  * Beyond that, edits of different base lines merge although the lines are neighbours, which git
  * calls a conflict. It is never clean where a line that a side wrote would be missing from the
  * result: a deletion against an addition at or in the deleted lines, and two different additions
- * at one point, are conflicts.
+ * at one point, are conflicts. Neighbours are no conflict unless both became more lines than they
+ * were, or one did and the other was deleted: the added lines could belong between or to both.
  */
 #ifndef SBX_MERGE_H
 #define SBX_MERGE_H
