@@ -7,6 +7,8 @@
 #include "table.h"
 #include "value.h"
 
+#define COMMAND_MAX 60 /* characters of a command in a table: it only reminds of it */
+
 /* "workspace_session_id" → "workspace session id", for members that a view has no title for. */
 static int add_title(struct table *table, const char *key, bool upper)
 {
@@ -30,14 +32,39 @@ static int add_value(struct table *table, const char *key, struct json_object *v
 	return r < 0 ? r : sbx_table_add(table, &cell);
 }
 
+/* Cuts the text after max characters and says so. */
+static int cut(struct sbx_buf *cell, size_t max)
+{
+	size_t n = 0, at = 0;
+
+	for (; at < cell->size; at++) {
+		n += ((unsigned char)cell->data[at] & 0xc0) != 0x80;
+		if (n > max)
+			break;
+	}
+	if (at == cell->size)
+		return 0;
+	cell->size = at;
+	return sbx_buf_append_string(cell, "...");
+}
+
+static int add_table_value(struct table *table, const char *key, struct json_object *value)
+{
+	SBX_BUF struct sbx_buf cell = SBX_BUF_INIT;
+	int r = sbx_show_value(&cell, key, value);
+
+	if (r == 0 && !strcmp(key, "command"))
+		r = cut(&cell, COMMAND_MAX);
+	return r < 0 ? r : sbx_table_add(table, &cell);
+}
+
 static bool is_list(struct json_object *value)
 {
 	return json_object_is_type(value, json_type_array) && json_object_array_length(value) &&
 	       json_object_is_type(json_object_array_get_idx(value, 0), json_type_object);
 }
 
-/* What a list of conflicts has, wherever it comes. */
-static const struct column conflict_columns[] = {{"kind", "KIND"}, {"path", "PATH"},
+const struct column sbx_show_conflict_columns[] = {{"kind", "KIND"}, {"path", "PATH"},
 	{"ours_ranges", "OUR LINES"}, {"theirs_ranges", "THEIR LINES"}, {"ours_owner", "OURS"},
 	{"theirs_owner", "THEIRS"}, {NULL, NULL}};
 
@@ -111,7 +138,7 @@ static int add_row(struct table *table, struct json_object *element, const struc
 
 		if (type == json_type_int || type == json_type_double)
 			table->right[i] = !sbx_value_is_text(columns[i].key);
-		r = add_value(table, columns[i].key, value);
+		r = add_table_value(table, columns[i].key, value);
 	}
 	return r;
 }
@@ -163,8 +190,8 @@ static int show_all_lists(struct json_object *result, struct sbx_buf *out)
 		if (r == 0 && is_list(value))
 			r = sbx_buf_printf(out, "%s%s:\n", out->size ? "\n" : "", key);
 		if (r == 0 && is_list(value))
-			r = show_list(
-				value, strcmp(key, "conflicts") ? NULL : conflict_columns, out);
+			r = show_list(value,
+				strcmp(key, "conflicts") ? NULL : sbx_show_conflict_columns, out);
 	}
 	return r;
 }

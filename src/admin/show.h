@@ -26,6 +26,9 @@ struct view {
 	const struct list *lists;    /* NULL: none */
 };
 
+/* Of a list of conflicts, wherever it comes. */
+extern const struct column sbx_show_conflict_columns[];
+
 /* A view of NULL shows all members. */
 int sbx_show(struct json_object *result, const struct view *view, struct sbx_buf *out);
 

@@ -209,6 +209,19 @@ static const struct view reject_list_view = {
 		"no rejects"}),
 };
 
+static const struct view reject_view = {
+	.fields = ONLY({"reject_id", "reject"}, {"class", "class"}, {"owner", "owner"},
+		{"command", "command"}, {"created_ns", "created"},
+		{"base_version", "began at version"}, {"version", "met version"},
+		{"n_conflicts", "conflicts"}, {"message", "message"}),
+	.lists = LISTS({"conflicts", sbx_show_conflict_columns, NULL},
+		{"paths", ONLY({"change", "CHANGE"}, {"kind", "KIND"}, {"path", "PATH"}), NULL}),
+};
+
+static const struct view verify_view = {
+	.lists = LISTS({"damages", NULL, "no damage"}),
+};
+
 /* One verb, one paragraph. */
 /* clang-format off */
 const struct verb sbx_admin_verbs[] = {
@@ -265,7 +278,7 @@ const struct verb sbx_admin_verbs[] = {
 	 "reject list project", .op = "reject_list", .view = &reject_list_view},
 	{"reject show", "Show one reject and its conflicts.", reject_params,
 	 "reject show project rej_3k2m5n7q2s4u6w7y3a5c",
-	 .op = "reject_show", .print = sbx_admin_print_publish},
+	 .op = "reject_show", .view = &reject_view},
 	{"reject diff", "Show what a reject would have changed.", reject_params,
 	 "reject diff project rej_3k2m5n7q2s4u6w7y3a5c",
 	 .op = "reject_diff", .print = sbx_admin_print_diff},
@@ -281,7 +294,7 @@ const struct verb sbx_admin_verbs[] = {
 	{"gc", "Remove what nothing refers to.", sandbox_params,
 	 "gc project", .op = "gc"},
 	{"verify", "Check every file of the store against its checksums.", sandbox_params,
-	 "verify project", .op = "verify"},
+	 "verify project", .op = "verify", .view = &verify_view},
 	{"stat", "Show counters of the store and the daemon.", sandbox_params,
 	 "stat project", .op = "stat"},
 	{"export", "Write the published state out.", export_params,

@@ -145,6 +145,34 @@ Test(show, columns_that_no_element_has_are_left_out)
 	cr_expect_str_eq(out.data, "NAME\na\nb\n", "got:\n%s", out.data);
 }
 
+Test(show, long_commands_are_cut_in_tables_only)
+{
+	static const char wide[] =
+		"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4";
+	SBX_BUF struct sbx_buf text = SBX_BUF_INIT, table = SBX_BUF_INIT, fields = SBX_BUF_INIT;
+	SBX_JSON struct json_object *list = NULL, *fact = NULL;
+
+	for (int i = 0; i < 6; i++)
+		cr_assert_eq(sbx_buf_append_string(&text, wide), 0);
+	for (int longer = 0; longer < 2; longer++) {
+		SBX_BUF struct sbx_buf object = SBX_BUF_INIT;
+
+		cr_assert_eq(sbx_buf_printf(&object, "{\"list\": [{\"command\": \"%s%s\"}]}",
+				     text.data, longer ? "x" : ""),
+			0);
+		sbx_json_put(&list);
+		list = json(object.data);
+		sbx_buf_clear(&table);
+		cr_assert_eq(sbx_show(list, NULL, &table), 0);
+		cr_expect(strstr(table.data, text.data));
+		cr_expect_eq(strstr(table.data, "...") != NULL, longer);
+		cr_expect_not(strchr(table.data, 'x'));
+	}
+	fact = json_object_get(json_object_array_get_idx(sbx_json_member(list, "list"), 0));
+	cr_assert_eq(sbx_show(fact, NULL, &fields), 0);
+	cr_expect(strchr(fields.data, 'x'));
+}
+
 Test(show, without_a_view_nothing_is_left_out)
 {
 	SBX_JSON struct json_object *o =
