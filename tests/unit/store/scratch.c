@@ -29,9 +29,9 @@ void scratch_done(struct scratch *scratch)
 	cr_expect_eq(sbx_fs_remove_tree(AT_FDCWD, scratch->path), 0);
 }
 
-size_t scratch_count(const struct scratch *scratch)
+size_t scratch_count_at(int dir_fd)
 {
-	DIR *dirp = opendir(scratch->path);
+	DIR *dirp = fdopendir(openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	size_t n = 0;
 
 	cr_assert_not_null(dirp);
@@ -39,6 +39,11 @@ size_t scratch_count(const struct scratch *scratch)
 		n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 	(void)closedir(dirp); /* only read from */
 	return n;
+}
+
+size_t scratch_count(const struct scratch *scratch)
+{
+	return scratch_count_at(scratch->fd);
 }
 
 void scratch_write(int dir_fd, const char *name, const char *text)
