@@ -38,7 +38,8 @@ int sbx_ignore_add(struct sbx_ignore *ignore, const char *dir, const char *text,
 
 /*
  * Whether path ("a/b/c", relative, normalized) is ignored: itself or by a directory above it.
- * is_dir says whether path names a directory.
+ * is_dir says whether path names a directory. Not for two threads at once: the verdict on the last
+ * directory is remembered.
  */
 bool sbx_ignore_match(const struct sbx_ignore *ignore, const char *path, bool is_dir);
 

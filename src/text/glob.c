@@ -233,6 +233,16 @@ static int compile_all(struct compiler *c)
 	return 0;
 }
 
+static bool is_suffix(const struct glob *glob)
+{
+	if (glob->n_code == 0 || glob->code[0] != GLOB_STAR)
+		return false;
+	for (size_t i = 1; i < glob->n_code; i++)
+		if (glob->code[i] >= GLOB_ANY)
+			return false;
+	return true;
+}
+
 void glob_done(struct glob *glob)
 {
 	free(glob->code);
@@ -257,6 +267,7 @@ int glob_compile(const char *pattern, size_t size, struct glob *ret)
 	r = compile_all(&c);
 	if (r < 0)
 		return r;
+	glob.is_suffix = is_suffix(&glob);
 	*ret = glob;
 	glob = (struct glob){0};
 	return 0;
@@ -304,6 +315,18 @@ static bool step(const struct glob *glob, const uint8_t *now, uint8_t *next, uns
 	return alive;
 }
 
+static bool suffix_matches(const struct glob *glob, const char *text, size_t size)
+{
+	size_t n = glob->n_code - 1;
+
+	if (size < n || memchr(text, '/', size - n))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[size - n + i] != glob->code[1 + i])
+			return false;
+	return true;
+}
+
 bool glob_match(const struct glob *glob, const char *text, size_t size)
 {
 	uint8_t states[2][GLOB_CODE_MAX + 1];
@@ -312,6 +335,8 @@ bool glob_match(const struct glob *glob, const char *text, size_t size)
 
 	if (last < GLOB_ANY && (size == 0 || (unsigned char)text[size - 1] != last))
 		return false;
+	if (glob->is_suffix)
+		return suffix_matches(glob, text, size);
 	memset(now, 0, glob->n_code + 1);
 	now[0] = 1;
 	follow(glob, now);

@@ -19,6 +19,7 @@ struct glob {
 	size_t n_code;
 	struct glob_set *sets;
 	size_t n_sets;
+	bool is_suffix; /* '*' and then nothing but literal bytes: what most patterns are */
 };
 
 /*

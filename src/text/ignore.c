@@ -11,6 +11,8 @@
 
 #include "glob.h"
 
+#define LAST_DIR_MAX 4096
+
 enum pattern_flags {
 	PATTERN_NEGATED = 1 << 0,  /* "!..." */
 	PATTERN_DIR_ONLY = 1 << 1, /* ".../" */
@@ -33,12 +35,28 @@ struct list {
 	size_t capacity;
 };
 
+/* What a directory means for all that is below it. */
+enum verdict {
+	VERDICT_OPEN,    /* it is not ignored: each path below decides for itself */
+	VERDICT_IGNORED, /* so is everything below */
+	VERDICT_EXEMPT,  /* it is in a ".git": nothing below is ignored */
+};
+
+/* The verdict on the directory asked last: whoever walks a tree asks the same one again. */
+struct last {
+	bool is_set;
+	enum verdict verdict;
+	size_t n_dir;
+	char dir[LAST_DIR_MAX];
+};
+
 struct sbx_ignore {
 	struct list **lists; /* sorted by dir */
 	size_t n_lists;
 	size_t capacity;
 	size_t n_patterns;
 	size_t n_bytes;
+	struct last *last; /* a memory only: it changes no answer */
 };
 
 static void pattern_done(struct pattern *pattern)
@@ -65,11 +83,14 @@ static void list_freep(struct list **list)
 
 int sbx_ignore_new(struct sbx_ignore **ret)
 {
-	struct sbx_ignore *ignore = calloc(1, sizeof(*ignore));
+	SBX_IGNORE struct sbx_ignore *ignore = calloc(1, sizeof(*ignore));
 
 	if (!ignore)
 		return -ENOMEM;
-	*ret = ignore;
+	ignore->last = calloc(1, sizeof(*ignore->last));
+	if (!ignore->last)
+		return -ENOMEM;
+	*ret = sbx_take(&ignore);
 	return 0;
 }
 
@@ -82,6 +103,7 @@ void sbx_ignore_free(struct sbx_ignore *ignore)
 	for (size_t i = 0; i < ignore->n_lists; i++)
 		list_free(ignore->lists[i]);
 	free(ignore->lists);
+	free(ignore->last);
 	free(ignore);
 	errno = saved;
 }
@@ -292,6 +314,7 @@ int sbx_ignore_add(struct sbx_ignore *ignore, const char *dir, const char *text,
 	struct list *list;
 	int r;
 
+	ignore->last->is_set = false;
 	r = ensure_list(ignore, dir, &list, err);
 	if (r < 0)
 		return r;
@@ -362,21 +385,56 @@ static bool ignored_itself(
 	return false;
 }
 
+static bool is_git(const char *component, size_t size)
+{
+	return size == 4 && memcmp(component, ".git", 4) == 0;
+}
+
+/* Asks the components of a directory from the top down. */
+static enum verdict judge_dir(const struct sbx_ignore *ignore, const char *dir, size_t n_dir)
+{
+	const char *component = dir, *end = dir + n_dir;
+
+	while (component < end) {
+		const char *slash = memchr(component, '/', (size_t)(end - component));
+		const char *stop = slash ? slash : end;
+
+		if (is_git(component, (size_t)(stop - component)))
+			return VERDICT_EXEMPT;
+		if (ignored_itself(ignore, dir, (size_t)(stop - dir), true))
+			return VERDICT_IGNORED;
+		component = stop + 1;
+	}
+	return VERDICT_OPEN;
+}
+
+static enum verdict recall_dir(const struct sbx_ignore *ignore, const char *dir, size_t n_dir)
+{
+	struct last *last = ignore->last;
+
+	if (last->is_set && last->n_dir == n_dir && memcmp(last->dir, dir, n_dir) == 0)
+		return last->verdict;
+	if (n_dir > sizeof(last->dir))
+		return judge_dir(ignore, dir, n_dir);
+	last->verdict = judge_dir(ignore, dir, n_dir);
+	memcpy(last->dir, dir, n_dir);
+	last->n_dir = n_dir;
+	last->is_set = true;
+	return last->verdict;
+}
+
 bool sbx_ignore_match(const struct sbx_ignore *ignore, const char *path, bool is_dir)
 {
-	const char *component = path;
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
 
 	if (ignore->n_patterns == 0)
 		return false;
-	for (;;) {
-		const char *end = strchrnul(component, '/');
+	if (slash) {
+		enum verdict verdict = recall_dir(ignore, path, (size_t)(slash - path));
 
-		if (end - component == 4 && memcmp(component, ".git", 4) == 0)
-			return false;
-		if (ignored_itself(ignore, path, (size_t)(end - path), *end || is_dir))
-			return true;
-		if (!*end)
-			return false;
-		component = end + 1;
+		if (verdict != VERDICT_OPEN)
+			return verdict == VERDICT_IGNORED;
 	}
+	return !is_git(base, strlen(base)) && ignored_itself(ignore, path, strlen(path), is_dir);
 }

@@ -457,7 +457,7 @@ Test(ignore, answers_equal_git_check_ignore_on_a_generated_corpus, .timeout = 12
 		for (size_t i = 0; i < paths.n; i++)
 			sbx_buf_append(&list, paths.path[i], strlen(paths.path[i]) + 1);
 		put_file("list", list.data, list.size);
-		for (unsigned int i = 0; i < (rounds ? (unsigned int)atoi(rounds) : 300); i++)
+		for (unsigned int i = 0; i < (rounds ? (unsigned int)atoi(rounds) : 200); i++)
 			corpus_round(&paths, i);
 	}
 	cr_assert_eq(chdir("/"), 0);
