@@ -24,7 +24,7 @@ const adminPath = resolve(buildDir, 'sbx-admin');
 export const contract = JSON.parse(await readFile(join(here, 'runtime-tools.json'), 'utf8'));
 export const clientInfo = { name: 'sbx-tests', version: '1.0.0' };
 
-const WAIT_MS = 60_000; // for anything that is expected; a miss is a failure, not a pause
+const WAIT_MS = 120_000; // for anything that is expected; a miss is a failure, not a pause
 
 /** Rejects with what was awaited when promise takes too long. */
 export function within(promise, what, ms = WAIT_MS) {
