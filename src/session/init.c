@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 
 #include "sbx/caps.h"
+#include "sbx/sock.h"
 #include "title.h"
 
 struct command {
@@ -40,7 +41,9 @@ struct waiting {
 
 struct init {
 	const struct sbx_init_setup *setup;
+	int control_fd;
 	int signal_fd;
+	bool settled; /* the spawner knows that its descriptors are closed here */
 	struct command commands[SBX_INIT_COMMANDS_MAX];
 	struct waiting *first, **last;
 };
@@ -114,6 +117,18 @@ static int mount_proc(SBX_UNUSED struct init *init, struct sbx_err *err)
 	return 0;
 }
 
+/* One word, exactly once: the spawner waits for it before it drops anything (slot.h). */
+static int tell_settled(struct init *init, struct sbx_err *err)
+{
+	const char word = 0;
+	int r = sbx_sock_send(init->setup->park_fd, &word, sizeof(word), NULL, 0);
+
+	if (r < 0)
+		return sbx_err_set(err, -r, "tell the spawner: %m");
+	init->settled = true;
+	return 0;
+}
+
 static int arrange_descriptors(struct init *init, struct sbx_err *err)
 {
 	const struct sbx_init_setup *setup = init->setup;
@@ -125,12 +140,10 @@ static int arrange_descriptors(struct init *init, struct sbx_err *err)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (dup3(null, fd, O_CLOEXEC) < 0)
 			return sbx_err_set(err, errno, "dup3: %m");
-	r = sbx_fds_keep((const int[]){setup->control_fd, setup->lock_fd, setup->user_ns}, 3);
+	r = sbx_fds_keep((const int[]){setup->park_fd, setup->lock_fd, setup->user_ns}, 3);
 	if (r < 0)
 		return sbx_err_set(err, -r, "close descriptors: %m");
-	if (fcntl(setup->control_fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
-		return sbx_err_set(err, errno, "set up the control socket: %m");
-	return 0;
+	return tell_settled(init, err);
 }
 
 static int watch_children(struct init *init, struct sbx_err *err)
@@ -201,8 +214,8 @@ static int lock_down(struct init *init, struct sbx_err *err)
 /* The order is the point: each step needs rights that a later one gives up. */
 static int (*const steps[])(struct init *init, struct sbx_err *err) = {
 	join_namespaces,     /* needs the spawner's descriptors and the host's root */
-	mount_proc,          /* the last mounts */
 	arrange_descriptors, /* the namespaces are joined: their descriptors can go */
+	mount_proc,          /* the last mounts */
 	watch_children, set_limits,
 	enter_user_namespace,         /* from here on no right outside the sandbox */
 	drop_capabilities, lock_down, /* the filter refuses much of the above */
@@ -213,7 +226,7 @@ static void send_message(struct init *init, const struct sbx_init_message *messa
 {
 	SBX_CLOSE int owned = fd;
 	struct waiting *w;
-	int r = init->first ? -EAGAIN : sbx_init_send(init->setup->control_fd, message, fd);
+	int r = init->first ? -EAGAIN : sbx_init_send(init->control_fd, message, fd);
 
 	if (r == 0)
 		return;
@@ -229,7 +242,7 @@ static void flush_waiting(struct init *init)
 {
 	while (init->first) {
 		struct waiting *w = init->first;
-		int r = sbx_init_send(init->setup->control_fd, &w->message, w->fd);
+		int r = sbx_init_send(init->control_fd, &w->message, w->fd);
 
 		if (r == -EAGAIN)
 			return;
@@ -307,7 +320,7 @@ static void handle_request(struct init *init)
 {
 	struct sbx_init_message m;
 	SBX_CLOSE int fd = -EBADF;
-	int r = sbx_init_read(init->setup->control_fd, &m, &fd);
+	int r = sbx_init_read(init->control_fd, &m, &fd);
 
 	if (r == -EAGAIN)
 		return;
@@ -346,7 +359,7 @@ static void reap(struct init *init)
 static void serve(struct init *init)
 {
 	struct pollfd fds[] = {
-		{.fd = init->setup->control_fd},
+		{.fd = init->control_fd},
 		{.fd = init->signal_fd, .events = POLLIN},
 	};
 
@@ -365,6 +378,20 @@ static void serve(struct init *init)
 	}
 }
 
+/* Parked: all is set up, or has failed; the session begins when its control socket arrives. */
+static void wait_for_control(struct init *init)
+{
+	int fds[SBX_SOCK_FDS_MAX];
+	size_t n_fds = 0;
+	char word;
+
+	if (sbx_sock_recv(init->setup->park_fd, &word, sizeof(word), fds, &n_fds) != 1 ||
+		n_fds != 1 || fcntl(fds[0], F_SETFL, O_RDWR | O_NONBLOCK) < 0)
+		_exit(EXIT_FAILURE); /* the slot is not wanted any more */
+	init->control_fd = fds[0];
+	(void)close(init->setup->park_fd); /* nothing more comes */
+}
+
 void sbx_init_main(const struct sbx_init_setup *setup)
 {
 	static struct init init;
@@ -372,11 +399,18 @@ void sbx_init_main(const struct sbx_init_setup *setup)
 	struct sbx_err err = SBX_ERR_INIT;
 
 	init.setup = setup;
+	init.control_fd = -EBADF;
 	init.last = &init.first;
 	for (size_t i = 0; i < SBX_N_ELEMENTS(steps) && ready.code == 0; i++)
 		ready.code = steps[i](&init, &err);
-	if (ready.code < 0)
+	if (ready.code < 0) {
 		(void)snprintf(ready.detail, sizeof(ready.detail), "%.231s", err.message);
+		/* nothing of others while it waits to tell it */
+		if (sbx_fds_keep(&setup->park_fd, 1) < 0 ||
+			(!init.settled && tell_settled(&init, NULL) < 0))
+			_exit(EXIT_FAILURE);
+	}
+	wait_for_control(&init);
 	send_message(&init, &ready, -EBADF);
 	if (ready.code < 0)
 		_exit(EXIT_FAILURE);

@@ -10,9 +10,8 @@
 struct sbx_init_setup {
 	struct sbx_ns_set ns; /* the session's */
 	int user_ns;
-	int control_fd;
+	int park_fd; /* the control socket comes through it, when the session is to run */
 	int lock_fd;
-	uid_t id_base;
 	const char *root_at;
 	const struct sbx_filter *filter;
 };

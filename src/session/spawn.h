@@ -35,6 +35,7 @@ struct sbx_spawn {
 	/* By layer number: 0 not attached, else 1 + how many slots use it. */
 	uint16_t layer_users[SBX_SPAWN_NAMES_MAX];
 	struct sbx_slot *slots[SBX_SPAWN_SLOTS_MAX];
+	struct sbx_slot *starting; /* its init still holds copies of our descriptors (slot.h) */
 };
 
 /* Opens the calling process's namespace: "mnt", "ipc", "uts", "net". */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The namespaces of a slot. The spawner enters them while it makes them and comes back. If it
+ * cannot come back it is of no use to anybody and exits: sandboxd sees that.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "mount.h"
+#include "net.h"
+#include "overlay.h"
+#include "sbx/init.h"
+#include "slot.h"
+
+#define TTY_GROUP 5 /* "tty" in every distribution's /etc/group */
+
+static const struct {
+	const char *path;
+	mode_t mode;
+} private_tmpfs[] = {
+	{"/tmp", 01777},
+	{"/var/tmp", 01777},
+	{"/run", 0755},
+	{"/dev/shm", 01777},
+	{"/root", 0700},
+};
+
+void sbx_ns_set_done(struct sbx_ns_set *set)
+{
+	sbx_fd_close(&set->mnt);
+	sbx_fd_close(&set->ipc);
+	sbx_fd_close(&set->uts);
+	sbx_fd_close(&set->net);
+}
+
+static int attach_tmpfs(const struct sbx_spawn *spawn, struct sbx_err *err)
+{
+	const struct sbx_spawner_config *config = spawn->config;
+
+	for (size_t i = 0; i < SBX_N_ELEMENTS(private_tmpfs); i++) {
+		SBX_CLOSE int tree = -EBADF;
+		int r;
+
+		r = sbx_mount_tmpfs(config->tmp_bytes, private_tmpfs[i].mode, config->id_base,
+			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree, err);
+		if (r >= 0)
+			r = sbx_mount_attach(tree, AT_FDCWD, private_tmpfs[i].path, err);
+		if (r < 0)
+			return sbx_err_wrap(err, r, "%s", private_tmpfs[i].path);
+	}
+	return 0;
+}
+
+static int attach_devpts(const struct sbx_spawn *spawn, struct sbx_err *err)
+{
+	SBX_CLOSE int tree = -EBADF;
+	char gid[16], max[16];
+	const struct sbx_mount_option options[] = {
+		{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", gid},
+		{"max", max}, /* all sessions of the host share kernel.pty.max */
+	};
+	int r;
+
+	(void)snprintf(gid, sizeof(gid), "%u", spawn->config->id_base + TTY_GROUP);
+	(void)snprintf(max, sizeof(max), "%d", 2 * SBX_INIT_COMMANDS_MAX);
+	r = sbx_mount_new("devpts", options, SBX_N_ELEMENTS(options),
+		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &tree, err);
+	if (r < 0)
+		return r;
+	return sbx_mount_attach(tree, AT_FDCWD, "/dev/pts", err);
+}
+
+/* root_at is in the template, unless one of the private tmpfs covers it. */
+static int attach_workspace(const struct sbx_spawn *spawn, int overlay, struct sbx_err *err)
+{
+	const char *root_at = spawn->config->root_at;
+	int r;
+
+	if (faccessat(AT_FDCWD, root_at, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+		SBX_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (root < 0)
+			return sbx_err_set(err, errno, "open the session's root: %m");
+		r = sbx_mount_make_dirs(root, root_at, err);
+		if (r < 0)
+			return r;
+	}
+	return sbx_mount_attach(overlay, AT_FDCWD, root_at, err);
+}
+
+/* In the session's new namespaces. */
+static int fill_namespaces(struct sbx_spawn *spawn, int overlay, struct sbx_err *err)
+{
+	const struct sbx_spawner_config *config = spawn->config;
+	int r;
+
+	r = attach_tmpfs(spawn, err);
+	if (r >= 0)
+		r = attach_devpts(spawn, err);
+	if (r >= 0)
+		r = attach_workspace(spawn, overlay, err);
+	if (r < 0)
+		return r;
+	if (sethostname(config->sandbox_id, strlen(config->sandbox_id)) < 0)
+		return sbx_err_set(err, errno, "set the host name: %m");
+	if (config->network != SBX_NETWORK_HOST)
+		return sbx_net_ready(spawn->proc_fd, config->id_base, err);
+	return 0;
+}
+
+static int open_namespaces(
+	const struct sbx_spawn *spawn, struct sbx_ns_set *ret, struct sbx_err *err)
+{
+	int r;
+
+	r = sbx_spawn_open_ns(spawn, "mnt", &ret->mnt, err);
+	if (r >= 0)
+		r = sbx_spawn_open_ns(spawn, "ipc", &ret->ipc, err);
+	if (r >= 0)
+		r = sbx_spawn_open_ns(spawn, "uts", &ret->uts, err);
+	if (r >= 0 && spawn->config->network != SBX_NETWORK_HOST)
+		r = sbx_spawn_open_ns(spawn, "net", &ret->net, err);
+	return r;
+}
+
+static void come_home(const struct sbx_spawn *spawn)
+{
+	if (setns(spawn->home.mnt, CLONE_NEWNS) < 0 || setns(spawn->home.ipc, CLONE_NEWIPC) < 0 ||
+		setns(spawn->home.uts, CLONE_NEWUTS) < 0 ||
+		setns(spawn->home.net, CLONE_NEWNET) < 0)
+		_exit(EXIT_FAILURE);
+}
+
+int sbx_slot_make_namespaces(struct sbx_spawn *spawn, struct sbx_slot *slot, struct sbx_err *err)
+{
+	int flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+	SBX_CLOSE int overlay = -EBADF;
+	char path[SBX_OVERLAY_PATH_SIZE];
+	int r;
+
+	if (spawn->config->network != SBX_NETWORK_HOST)
+		flags |= CLONE_NEWNET;
+	sbx_overlay_path(slot->number, path);
+	r = sbx_mount_clone(AT_FDCWD, path, 0, &overlay, err);
+	if (r < 0)
+		return r;
+	if (setns(spawn->template_ns, CLONE_NEWNS) < 0)
+		return sbx_err_set(err, errno, "enter the template namespace: %m");
+	if (unshare(flags) < 0)
+		r = sbx_err_set(err, errno, "make the session's namespaces: %m");
+	if (r >= 0)
+		r = fill_namespaces(spawn, overlay, err);
+	if (r >= 0)
+		r = open_namespaces(spawn, &slot->ns, err);
+	come_home(spawn);
+	return r;
+}
