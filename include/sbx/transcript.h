@@ -2,7 +2,7 @@
 /*
  * A command's output on disk: what it printed, byte for byte, in the file "transcript" of the
  * command's directory, and in "transcript.index" what is needed to find any row of it at once.
- * docs of both formats stand in src/exec/transcript_index.c.
+ * The formats are described in src/exec/transcript_index.c.
  *
  * Rows are what newlines separate, numbered from 0. Bytes after the last newline are a partial row,
  * which counts. A row that is finished never changes its number nor, but for the limit below, its

@@ -119,7 +119,7 @@ static int produce_window(const struct request *request, struct sbx_err *err)
 	return 0;
 }
 
-/* Drops whole rows from the front of what tail holds from base on, until it fits. */
+/* Drops whole rows from the front of tail until it fits; their number. */
 static uint64_t drop_front(struct sbx_buf *tail, size_t max)
 {
 	uint64_t n = 0;
@@ -153,48 +153,68 @@ static int find_tail(struct sbx_transcript *t, size_t max, uint64_t *ret_row, st
 }
 
 /*
- * Appends the last rows behind the walk's, at most max bytes of them, and a row that names those
- * left out.
+ * Renders into tail the rows behind the head's, or only the last of them when they are too many to
+ * render all. ret_row is the first of what is in tail, ret_n_bytes the size of all behind the head.
+ */
+static int render_tail(const struct walk *head, size_t max, struct sbx_buf *tail, uint64_t *ret_row,
+	uint64_t *ret_n_bytes, bool *ret_partial, struct sbx_err *err)
+{
+	struct sbx_transcript *t = head->t;
+	struct walk walk = {
+		.t = t,
+		.flags = head->flags,
+		.end = transcript_n_rows(t),
+		.max_bytes = SIZE_MAX,
+		.out = tail,
+	};
+	uint64_t at, n_raw, row = head->cursor.row;
+	bool too_many;
+	int r;
+
+	r = transcript_row_offset(t, row, &at, err);
+	if (r < 0)
+		return r;
+	n_raw = t->size - at + t->header.lost_bytes;
+	too_many = n_raw > SBX_TRANSCRIPT_COUNT_MAX || t->header.lost_bytes;
+	if (too_many) {
+		r = find_tail(t, max, &row, err);
+		if (r < 0)
+			return r;
+		row = SBX_MIN(SBX_MAX(row, head->cursor.row), walk.end - 1);
+	}
+	walk.cursor.row = row;
+	r = walk_rows(&walk, err);
+	if (r < 0)
+		return r;
+	*ret_row = row + drop_front(tail, max);
+	*ret_n_bytes = too_many ? n_raw : walk.n_bytes;
+	*ret_partial = walk.partial;
+	return 0;
+}
+
+/*
+ * Appends the last rows behind the head's, at most max bytes of them, and before them a row that
+ * names those left out.
  */
 static int append_tail(struct walk *head, size_t max, struct sbx_err *err)
 {
 	SBX_BUF struct sbx_buf tail = SBX_BUF_INIT;
-	struct sbx_transcript *t = head->t;
-	struct walk walk = *head;
-	uint64_t at, row, rest;
+	unsigned long long first = head->cursor.row;
+	uint64_t row = 0, n_bytes = 0;
 	int r;
 
-	r = transcript_row_offset(t, head->cursor.row, &at, err);
+	r = render_tail(head, max, &tail, &row, &n_bytes, &head->partial, err);
 	if (r < 0)
 		return r;
-	rest = t->size - at + t->header.lost_bytes;
-	row = head->cursor.row;
-	if (rest > SBX_TRANSCRIPT_COUNT_MAX) {
-		r = find_tail(t, max, &row, err);
-		if (r < 0)
-			return r;
-		row = SBX_MIN(SBX_MAX(row, head->cursor.row), transcript_n_rows(t) - 1);
-	}
-	walk.cursor = (struct transcript_cursor){.row = row};
-	walk.end = transcript_n_rows(t);
-	walk.max_bytes = SIZE_MAX;
-	walk.out = &tail;
-	walk.n_raw = walk.n_bytes = 0;
-	r = walk_rows(&walk, err);
-	if (r < 0)
-		return r;
-	row += drop_front(&tail, max);
-	if (row > head->cursor.row)
+	if (row > first)
 		r = sbx_buf_printf(head->out,
-			"[rows %llu..%llu omitted; read_command_lines start_offset=%llu]\n",
-			(unsigned long long)head->cursor.row, (unsigned long long)row - 1,
-			(unsigned long long)head->cursor.row);
+			"[rows %llu..%llu omitted; read_command_lines start_offset=%llu]\n", first,
+			(unsigned long long)row - 1, first);
 	if (r >= 0)
 		r = sbx_buf_append(head->out, tail.data, tail.size);
 	if (r < 0)
 		return sbx_err_set(err, -r, "render rows: %m");
-	head->n_bytes += rest > SBX_TRANSCRIPT_COUNT_MAX ? rest : walk.n_bytes;
-	head->partial = walk.partial;
+	head->n_bytes += n_bytes;
 	return 0;
 }
 
