@@ -271,7 +271,12 @@ static int layer_owners(
 int sbx_owners_lookup(struct sbx_view *view, const char *path, struct sbx_owner_record *ret,
 	const struct sbx_owners **ret_from, struct sbx_err *err)
 {
-	for (size_t i = view->n; i-- > 0;) {
+	struct sbx_node node;
+	/* what gives a file content is in its layer's tree, so that no layer above the one that
+	 * shows it has a record; of a file that is gone the last one counts */
+	size_t n = sbx_view_lookup(view, path, &node) == 0 ? node.layer + 1 : view->n;
+
+	for (size_t i = n; i-- > 0;) {
 		const struct sbx_owners *owners;
 		int r = layer_owners(&view->layers[i], &owners, err);
 
