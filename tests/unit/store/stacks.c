@@ -180,7 +180,7 @@ static int make_layer(int i, char path[static 32])
 	return mkdir(path, 0755) < 0 ? -errno : 0;
 }
 
-int stack_session_layer(int i, uint64_t *state)
+int stack_session(int i, void (*edit)(int root_fd, uint64_t *state), uint64_t *state)
 {
 	SBX_STACK struct sbx_stack below = SBX_STACK_INIT;
 	SBX_CLOSE int root = -EBADF;
@@ -198,9 +198,19 @@ int stack_session_layer(int i, uint64_t *state)
 	if (r < 0)
 		return r;
 	root = stack_open_dir("merged");
-	run_edits(root, session_edits, SBX_N_ELEMENTS(session_edits), state);
+	edit(root, state);
 	sbx_fd_close(&root);
 	return umount("merged") < 0 ? -errno : 0;
+}
+
+static void random_session(int root_fd, uint64_t *state)
+{
+	run_edits(root_fd, session_edits, SBX_N_ELEMENTS(session_edits), state);
+}
+
+int stack_session_layer(int i, uint64_t *state)
+{
+	return stack_session(i, random_session, state);
 }
 
 int stack_marks_layer(int i, uint64_t *state)

@@ -19,6 +19,9 @@
 int stack_session_layer(int i, uint64_t *state);
 int stack_marks_layer(int i, uint64_t *state);
 
+/* The same with edits of the caller's own on the mounted tree root_fd. */
+int stack_session(int i, void (*edit)(int root_fd, uint64_t *state), uint64_t *state);
+
 struct stack_plan {
 	int (*layer)(int i, uint64_t *state);
 	/* Called after each layer, in the child: 0, or -errno after printing what is wrong. */

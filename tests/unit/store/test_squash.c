@@ -90,18 +90,24 @@ static int write_info(int layer_fd, const char *id)
 	return sbx_layer_info_save(layer_fd, &info, NULL);
 }
 
-static int layer_with_lines(int i, uint64_t *state)
+/* What a publication writes beside the tree of layer i. */
+static int describe_layer(int i)
 {
 	SBX_CLOSE int fd = -EBADF;
 	char path[32];
-	int r = stack_session_layer(i, state);
+	int r;
 
-	if (r < 0)
-		return r;
 	(void)snprintf(path, sizeof(path), "layers/l%d", i);
 	fd = stack_open_dir(path);
 	r = write_info(fd, path + strlen("layers/"));
 	return r < 0 ? r : write_lines(fd, i);
+}
+
+static int random_layer(int i, uint64_t *state)
+{
+	int r = stack_session_layer(i, state);
+
+	return r < 0 ? r : describe_layer(i);
 }
 
 /* The comparison of two mounted trees */
@@ -238,12 +244,11 @@ static void cut(const struct sbx_stack *from, size_t first, size_t end, struct s
 			abort();
 }
 
-static int squash_and_compare(int n_layers, uint64_t *state)
+/* Squashes the layers [first, end) of the first n_layers. */
+static int squash_and_compare(int n_layers, size_t first, size_t end)
 {
 	SBX_STACK struct sbx_stack stack = SBX_STACK_INIT, below = SBX_STACK_INIT,
 				   run = SBX_STACK_INIT, after = SBX_STACK_INIT;
-	size_t first = stack_pick(state, (unsigned int)n_layers);
-	size_t end = first + 1 + stack_pick(state, (unsigned int)(n_layers - (int)first));
 	SBX_VIEW struct sbx_view *view_before = NULL, *view_after = NULL;
 	SBX_CLOSE int layers = stack_open_dir("layers");
 	struct sbx_err err = SBX_ERR_INIT;
@@ -279,7 +284,48 @@ static int squash_and_compare(int n_layers, uint64_t *state)
 	return r == 0 && compare.n_bad ? -EBADMSG : r;
 }
 
+static int squash_random_run(int n_layers, uint64_t *state)
+{
+	size_t first = stack_pick(state, (unsigned int)n_layers);
+	size_t end = first + 1 + stack_pick(state, (unsigned int)(n_layers - (int)first));
+
+	return squash_and_compare(n_layers, first, end);
+}
+
 Test(squash, shows_the_same_and_blames_the_same, .timeout = 120)
 {
-	stack_run(&(struct stack_plan){layer_with_lines, squash_and_compare}, N_SEEDS);
+	stack_run(&(struct stack_plan){random_layer, squash_random_run}, N_SEEDS);
+}
+
+/* A file deleted in a directory that the run made anew in the place of an older one. */
+
+static void make_abc(int root_fd, uint64_t *state SBX_UNUSED)
+{
+	(void)sbx_fs_remove_tree(root_fd, "a"); /* what is missing shows in the comparison */
+	(void)mkdirat(root_fd, "a", 0755);
+	(void)mkdirat(root_fd, "a/b", 0755);
+	(void)mknodat(root_fd, "a/b/c", S_IFREG | 0644, 0);
+}
+
+static void delete_abc(int root_fd, uint64_t *state SBX_UNUSED)
+{
+	(void)unlinkat(root_fd, "a/b/c", 0); /* likewise */
+}
+
+static int abc_layer(int i, uint64_t *state)
+{
+	int r = stack_session(i, i % 3 == 2 ? delete_abc : make_abc, state);
+
+	return r < 0 ? r : describe_layer(i);
+}
+
+static int squash_newest_two(int n_layers, uint64_t *state SBX_UNUSED)
+{
+	return n_layers < 2 ? 0
+			    : squash_and_compare(n_layers, (size_t)n_layers - 2, (size_t)n_layers);
+}
+
+Test(squash, leaves_no_whiteout_that_hides_nothing)
+{
+	stack_run(&(struct stack_plan){abc_layer, squash_newest_two}, 1);
 }
