@@ -65,7 +65,8 @@ struct daemon {
 	size_t n_clients;
 	struct session_list sessions; /* all but the standby */
 	size_t n_sessions;
-	struct session *standby;      /* the next automatic session, prepared; or NULL */
+	struct session *standby; /* the next automatic session, its init waiting; or NULL */
+	bool standby_failed;     /* making one failed: an exec tries again and tells why */
 	struct command_list commands; /* newest last; live ones and the latest ended */
 	size_t n_commands, n_live_commands;
 	uint32_t next_command_number;

@@ -156,23 +156,11 @@ static int recover_session(struct daemon *daemon, const char *name, struct sbx_e
 	return r;
 }
 
-/* Layers that sessions started from must survive the sweep though the head may have left them. */
-static int pinned_layers(struct daemon *daemon, struct sbx_stack *ret)
-{
-	const struct session *session;
-	int r = 0;
-
-	TAILQ_FOREACH(session, &daemon->sessions, entry)
-	for (size_t i = 0; r == 0 && i < session->base.stack.n; i++)
-		r = sbx_stack_add(ret, session->base.stack.ids[i]);
-	return r;
-}
-
 static int sweep(struct daemon *daemon, struct sbx_err *err)
 {
 	struct sbx_stack keep = {0};
 	uint64_t n_removed;
-	int r = pinned_layers(daemon, &keep);
+	int r = session_pinned_layers(daemon, &keep);
 
 	if (r < 0)
 		(void)sbx_err_set(err, -r, "sweep the store: %m");

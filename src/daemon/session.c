@@ -73,6 +73,17 @@ static void session_list(struct session *session)
 	session->daemon->n_sessions++;
 }
 
+int session_pinned_layers(const struct daemon *daemon, struct sbx_stack *ret)
+{
+	const struct session *session;
+	int r = daemon->standby ? sbx_stack_include_all(ret, &daemon->standby->base.stack) : 0;
+
+	TAILQ_FOREACH(session, &daemon->sessions, entry)
+	if (r == 0)
+		r = sbx_stack_include_all(ret, &session->base.stack);
+	return r;
+}
+
 static int copy_head(const struct sbx_head *from, struct sbx_head *ret)
 {
 	ret->version = from->version;
@@ -184,7 +195,7 @@ void session_prepare_standby(struct daemon *daemon)
 {
 	struct sbx_err err = SBX_ERR_INIT;
 
-	if (daemon->stopping)
+	if (daemon->stopping || daemon->standby_failed)
 		return;
 	if (daemon->standby && fits_head(daemon->standby))
 		return;
@@ -211,6 +222,7 @@ int session_take_automatic(struct daemon *daemon, struct session **ret, struct s
 
 	if (r < 0)
 		return r;
+	daemon->standby_failed = false;
 	if (daemon->standby && !fits_head(daemon->standby))
 		drop_standby(daemon);
 	session = sbx_take(&daemon->standby);

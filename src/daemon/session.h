@@ -80,5 +80,8 @@ void session_release_root(struct session *session);
 /* One that can run commands and file jobs now or soon: -ESHUTDOWN with the reason if it ends. */
 int session_check_usable(const struct session *session, struct sbx_err *err);
 const char *session_state_name(const struct session *session);
+/* Adds the layers that sessions started from to the set ret: a sweep must not take them, though
+ * the head may have left them. */
+int session_pinned_layers(const struct daemon *daemon, struct sbx_stack *ret);
 
 #endif

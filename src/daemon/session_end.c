@@ -264,8 +264,8 @@ void session_advance(struct session *session)
 		return;
 	if (session->end != SESSION_END_NONE)
 		session_stopped(session);
-	else if (session->n_commands)
-		session_start_init(session);
+	else if (session->n_commands || session == session->daemon->standby)
+		session_start_init(session); /* the standby's init is what an exec need not wait for */
 }
 
 /* The last command of an automatic session ends it; all others end alone. */
@@ -313,6 +313,7 @@ void session_fail(struct session *session, const struct sbx_err *err)
 	fail_commands(session, err);
 	if (session == daemon->standby) {
 		daemon->standby = NULL;
+		daemon->standby_failed = true; /* not made again before somebody needs it */
 		TAILQ_INSERT_TAIL(&daemon->sessions, session, entry);
 		daemon->n_sessions++;
 	}

@@ -91,6 +91,8 @@ static void on_pidfd(void *data, uint32_t events SBX_UNUSED)
 	struct session *session = data;
 
 	session_close_init(session);
+	if (session == session->daemon->standby)
+		session->daemon->standby_failed = true;
 	if (!session->managed && session->end == SESSION_END_NONE)
 		session->end = SESSION_END_PUBLISH; /* init died by itself: out of memory, say */
 	session_stopped(session);

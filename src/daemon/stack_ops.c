@@ -294,15 +294,11 @@ void op_gc(struct request *request)
 	struct daemon *daemon = request->daemon;
 	struct job_request job = {
 		.name = "gc", .fd = -EBADF, .done = on_collected, .data = request};
-	struct json_object *keep = json_object_new_array();
-	const struct session *session;
+	struct sbx_stack keep = SBX_STACK_INIT;
 	struct sbx_err err = SBX_ERR_INIT;
 	int r = 0;
 
-	if (!keep)
-		abort();
 	if (daemon->collecting || commits_pending(daemon->commits)) {
-		json_object_put(keep);
 		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
 			"publications of '%s' are under way, and gc must not take their layers; "
 			"try "
@@ -311,15 +307,15 @@ void op_gc(struct request *request)
 		request_fail(request, &err, NULL);
 		return;
 	}
-	TAILQ_FOREACH(session, &daemon->sessions, entry)
-	for (size_t i = 0; i < session->base.stack.n; i++)
-		(void)json_object_array_add(
-			keep, json_object_new_string(session->base.stack.ids[i]));
-	job.args = read_args(request);
-	sbx_json_add(job.args, "keep", keep);
 	daemon->collecting = true;
 	commits_pause(daemon->commits);
-	r = pool_submit(daemon->pool, &job);
+	r = session_pinned_layers(daemon, &keep);
+	if (r == 0) {
+		job.args = read_args(request);
+		sbx_json_add(job.args, "keep", stack_to_json(&keep));
+		r = pool_submit(daemon->pool, &job);
+	}
+	sbx_stack_done(&keep);
 	if (r < 0) {
 		(void)sbx_err_set(&err, -r, "gc: %m");
 		on_collected(request, NULL, 0, &err, NULL);
