@@ -87,6 +87,13 @@ static int print(const struct call *call, struct json_object *result, struct sbx
 	return write_out(&out);
 }
 
+/* Whether an answered call did what was asked for: a publication may be refused, a host unfit. */
+static bool came_about(struct json_object *result)
+{
+	return !sbx_json_bool(result, "publish_rejected", false) &&
+	       sbx_json_bool(result, "usable", true);
+}
+
 static int run(const struct call *call)
 {
 	SBX_JSON struct json_object *result = NULL;
@@ -100,8 +107,7 @@ static int run(const struct call *call)
 		return EXIT_FAILED;
 	}
 	r = print(call, result, &err);
-	/* Nothing went wrong with the call, but what was asked for did not come about. */
-	return r == EXIT_OK && sbx_json_bool(result, "publish_rejected", false) ? EXIT_FAILED : r;
+	return r == EXIT_OK && !came_about(result) ? EXIT_FAILED : r;
 }
 
 static int show_help(const struct call *call)

@@ -222,6 +222,14 @@ static const struct view verify_view = {
 	.lists = LISTS({"damages", NULL, "no damage"}),
 };
 
+static const struct view doctor_view = {
+	.fields = ONLY({"kernel", "kernel"}, {"usable", "sandboxes can run"}),
+	.lists = LISTS({"features",
+		ONLY({"feature", "FEATURE"}, {"state", "STATE"}, {"detail", "DETAIL"},
+			{"instead", "USED INSTEAD"}, {"why", "NEEDED FOR"}),
+		NULL}),
+};
+
 /* One verb, one paragraph. */
 /* clang-format off */
 const struct verb sbx_admin_verbs[] = {
@@ -299,6 +307,8 @@ const struct verb sbx_admin_verbs[] = {
 	 "stat project", .op = "stat"},
 	{"export", "Write the published state out.", export_params,
 	 "export project /tmp/project.tar --format tar", .op = "export"},
+	{"doctor", "Check what this kernel and host offer, and say what is used.", no_params,
+	 "doctor", .run = sbx_admin_doctor, .view = &doctor_view},
 	{.name = NULL},
 };
 /* clang-format on */

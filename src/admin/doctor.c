@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "sbx/probe.h"
+#include "sbx/store.h"
+
+#include "local.h"
+
+/* The state directory, or what it will be made in: its file system is what matters. */
+static int open_nearest(char *path, struct sbx_err *err)
+{
+	for (;;) {
+		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		char *slash = strrchr(path, '/');
+
+		if (fd >= 0)
+			return fd;
+		if (errno != ENOENT || !slash || !path[1])
+			return sbx_err_set(err, errno, "open %s: %m", path);
+		slash[slash == path] = '\0'; /* "/" stays */
+	}
+}
+
+static int open_state(int *ret_fd, struct sbx_err *err)
+{
+	SBX_BUF struct sbx_buf path = SBX_BUF_INIT;
+	int fd, r = sbx_state_root(&path);
+
+	if (r < 0)
+		return sbx_err_set(
+			err, -r, "cannot tell where sandboxes would be: set SBX_STATE_DIR or HOME");
+	fd = open_nearest(path.data, err);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+static struct json_object *row(const struct sbx_probe *probe)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (!o)
+		return NULL;
+	sbx_json_add_string(o, "feature", probe->feature);
+	sbx_json_add_string(o, "state", sbx_probe_state_name(probe->state));
+	sbx_json_add_string(o, "why", probe->why);
+	sbx_json_add_string(
+		o, "instead", probe->state == SBX_PROBE_INSTEAD ? probe->instead : NULL);
+	sbx_json_add_string(o, "detail", *probe->detail ? probe->detail : NULL);
+	return o;
+}
+
+static int add_rows(const struct sbx_probe *probes, size_t n, struct json_object *result)
+{
+	struct json_object *features = json_object_new_array();
+	bool usable = true;
+
+	if (!features)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *o = row(&probes[i]);
+
+		usable = usable && probes[i].state != SBX_PROBE_MISSING;
+		if (!o || json_object_array_add(features, o) < 0) {
+			json_object_put(o);
+			json_object_put(features);
+			return -ENOMEM;
+		}
+	}
+	sbx_json_add_bool(result, "usable", usable);
+	sbx_json_add(result, "features", features);
+	return 0;
+}
+
+int sbx_admin_doctor(const struct call *call, struct json_object **ret_result,
+	struct json_object **ret_details, struct sbx_err *err)
+{
+	SBX_JSON struct json_object *result = json_object_new_object();
+	struct sbx_probe probes[SBX_PROBES_MAX];
+	SBX_CLOSE int state_fd = -EBADF;
+	struct utsname names;
+	size_t n;
+	int r;
+
+	(void)call;
+	(void)ret_details;
+	if (!result)
+		return sbx_err_set(err, ENOMEM, "doctor: %m");
+	if (uname(&names) < 0)
+		return sbx_err_set(err, errno, "ask for the kernel's version: %m");
+	sbx_json_add_string(result, "kernel", names.release);
+	r = open_state(&state_fd, err);
+	if (r == 0)
+		r = sbx_probe_all(state_fd, probes, &n, err);
+	if (r < 0)
+		return r;
+	r = add_rows(probes, n, result);
+	if (r < 0)
+		return sbx_err_set(err, -r, "doctor: %m");
+	*ret_result = sbx_take(&result);
+	return 0;
+}
