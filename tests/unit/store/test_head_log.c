@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "head_log.h"
+#include "../../../src/store/head_log.h"
 #include "sbx/fs.h"
 #include "sbx/store.h"
 #include "scratch.h"

@@ -8,7 +8,6 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#include "head_log.h"
 #include "sbx/fs.h"
 #include "sbx/owners.h"
 #include "sbx/store.h"
