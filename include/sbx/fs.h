@@ -19,7 +19,8 @@
  * Opens path beneath root_fd; no component may be a symbolic link, and a mount point below root_fd
  * is not crossed unless SBX_FS_CROSS is given. flags are open(2)'s; O_CLOEXEC, O_NOFOLLOW and
  * O_NONBLOCK|O_NOCTTY (for non-O_PATH opens) are added, so that a FIFO or device never blocks.
- * Returns the descriptor or -errno (-ELOOP for a symlink in the path).
+ * Returns the descriptor or -errno (-ELOOP for a symlink in the path, -EAGAIN for a leased
+ * file or a path that somebody keeps renaming).
  */
 enum sbx_fs_open_flags {
 	SBX_FS_CROSS = 1 << 0,

@@ -9,6 +9,8 @@
 #include "sbx/id.h"
 #include "sbx/sys.h"
 
+#define WALK_TRIES 64 /* against a command that renames in a loop */
+
 int sbx_fs_open_beneath(
 	int root_fd, const char *path, int flags, mode_t mode, enum sbx_fs_open_flags how_flags)
 {
@@ -17,7 +19,7 @@ int sbx_fs_open_beneath(
 		.mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
-	int r;
+	int r, tries = 0;
 
 	/* openat2 refuses flags that O_PATH ignores */
 	if (!(flags & O_PATH))
@@ -26,9 +28,10 @@ int sbx_fs_open_beneath(
 		how.resolve |= RESOLVE_NO_XDEV;
 	do {
 		/* EAGAIN: a rename raced with the walk and the kernel could not prove that we
-		 * stayed beneath (openat2(2)); another walk can */
+		 * stayed beneath (openat2(2)); another walk can. Or a lease is held on the file
+		 * (fcntl(2), F_SETLEASE), for as long as its holder likes: that is the answer. */
 		r = sbx_sys_openat2(root_fd, *path ? path : ".", &how);
-	} while (r == -EINTR || r == -EAGAIN);
+	} while (r == -EINTR || (r == -EAGAIN && ++tries < WALK_TRIES));
 	return r;
 }
 

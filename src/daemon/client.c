@@ -18,6 +18,7 @@ struct client {
 	TAILQ_ENTRY(client) entry;
 	struct daemon *daemon;
 	struct channel *channel;
+	uid_t uid;
 	struct request_list requests;
 	size_t n_requests;
 };
@@ -148,6 +149,7 @@ static void start_request(struct client *client, uint64_t id, const char *payloa
 		.daemon = client->daemon,
 		.client = client,
 		.id = id,
+		.uid = client->uid,
 		.op = op,
 		.args = sbx_take(&args),
 		.since_ns = sbx_now_ns(),
@@ -210,7 +212,7 @@ static void refuse(int fd, const struct sbx_err *err)
 		(void)send(fd, frame.data, frame.size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static int admit(struct daemon *daemon, int fd, struct sbx_err *err)
+static int admit(struct daemon *daemon, int fd, uid_t *ret_uid, struct sbx_err *err)
 {
 	uid_t uid;
 	int r = sbx_sock_peer(fd, &uid, NULL);
@@ -223,6 +225,7 @@ static int admit(struct daemon *daemon, int fd, struct sbx_err *err)
 		return sbx_err_kind(err, SBX_KIND_BUSY, EAGAIN,
 			"%d clients are connected to '%s'; close some", CLIENTS_MAX,
 			daemon->sandbox.id);
+	*ret_uid = uid;
 	return 0;
 }
 
@@ -232,10 +235,11 @@ static void on_connection(void *data, uint32_t events SBX_UNUSED)
 	SBX_CLOSE int fd = accept4(daemon->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	struct sbx_err err = SBX_ERR_INIT;
 	struct client *client;
+	uid_t uid = 0;
 
 	if (fd < 0)
 		return; /* the caller gave up; or no descriptors: the backlog waits */
-	if (admit(daemon, fd, &err) < 0) {
+	if (admit(daemon, fd, &uid, &err) < 0) {
 		refuse(fd, &err);
 		return;
 	}
@@ -243,6 +247,7 @@ static void on_connection(void *data, uint32_t events SBX_UNUSED)
 	if (!client)
 		return;
 	client->daemon = daemon;
+	client->uid = uid;
 	TAILQ_INIT(&client->requests);
 	if (channel_new(daemon->loop, sbx_fd_take(&fd), &client_events, client, &client->channel) <
 		0) {

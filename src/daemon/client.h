@@ -18,6 +18,7 @@ struct request {
 	struct daemon *daemon;
 	struct client *client; /* NULL when it has gone */
 	uint64_t id;
+	uid_t uid; /* of the client */
 	const struct sbx_op *op;
 	struct json_object *args; /* checked */
 	uint64_t since_ns;        /* CLOCK_MONOTONIC of its arrival */

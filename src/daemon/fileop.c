@@ -74,6 +74,7 @@ static struct json_object *job_args(const struct request *request)
 		abort();
 	sbx_json_add(args, "args", json_object_get(request->args));
 	sbx_json_add_string(args, "root_at", request->daemon->sandbox.root_at);
+	sbx_json_add_int(args, "uid", request->uid);
 	return args;
 }
 
