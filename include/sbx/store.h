@@ -118,8 +118,8 @@ int sbx_layer_info_load(int layer_fd, struct sbx_layer_info *ret, struct sbx_err
 /* Writes layer.json with its checksum (not synced by itself). */
 int sbx_layer_info_save(int layer_fd, const struct sbx_layer_info *info, struct sbx_err *err);
 void sbx_layer_info_to_json(const struct sbx_layer_info *info, struct json_object *ret_object);
-/* Digest over names, kinds, modes, ids, times, xattrs, targets and contents of a tree, in a fixed
- * order; counts entries and bytes. */
+/* Digest over names, kinds, modes, ids, times (not of directories), xattrs, targets and contents of
+ * a tree, in a fixed order; counts entries and bytes. */
 int sbx_layer_digest(int tree_fd, char ret_hex[static 65], uint64_t *ret_entries,
 	uint64_t *ret_bytes, struct sbx_err *err);
 

@@ -16,7 +16,8 @@
 #include "sbx/err.h"
 #include "sbx/id.h"
 
-#define SBX_STACK_MAX 500 /* layers: overlayfs mounts no more (EINVAL at the 501st lower layer) */
+#define SBX_STACK_MAX     500 /* layers: overlayfs mounts no more (EINVAL at the 501st lower layer) */
+#define SBX_STACK_SET_MAX 65536 /* layers in a set of them, of which nobody mounts all */
 
 /* An ordered list of layers, bottom first. */
 struct sbx_stack {
@@ -29,6 +30,13 @@ void sbx_stack_done(struct sbx_stack *stack);
 #define SBX_STACK SBX_CLEANUP(sbx_stack_done)
 /* -EINVAL for what cannot be an id, -E2BIG beyond SBX_STACK_MAX, -ENOMEM. */
 int sbx_stack_add(struct sbx_stack *stack, const char *layer_id);
+/*
+ * Takes stack for a set, such as the layers that several stacks have: adds a layer that is not in
+ * it yet. -EINVAL for what cannot be an id, -E2BIG beyond SBX_STACK_SET_MAX, -ENOMEM.
+ */
+int sbx_stack_include(struct sbx_stack *set, const char *layer_id);
+/* The same for each layer of a stack. */
+int sbx_stack_include_all(struct sbx_stack *set, const struct sbx_stack *stack);
 int sbx_stack_copy(const struct sbx_stack *from, struct sbx_stack *ret);
 /* Where layer_id is, or -ENOENT. */
 ssize_t sbx_stack_find(const struct sbx_stack *stack, const char *layer_id);

@@ -26,8 +26,9 @@ int sbx_job_int(const struct sbx_job *job, const char *key, int64_t *ret, struct
 	return 0;
 }
 
-int sbx_job_stack(
-	const struct sbx_job *job, const char *key, struct sbx_stack *ret, struct sbx_err *err)
+static int take_layers(const struct sbx_job *job, const char *key,
+	int (*add)(struct sbx_stack *stack, const char *layer_id), struct sbx_stack *ret,
+	struct sbx_err *err)
 {
 	struct json_object *ids = sbx_json_member(job->args, key);
 	SBX_STACK struct sbx_stack stack = SBX_STACK_INIT;
@@ -38,7 +39,7 @@ int sbx_job_stack(
 	n = json_object_array_length(ids);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *id = json_object_array_get_idx(ids, i);
-		int r = sbx_stack_add(&stack, id ? json_object_get_string(id) : "");
+		int r = add(&stack, id ? json_object_get_string(id) : "");
 
 		if (r < 0)
 			return sbx_err_kind(err, SBX_KIND_INTERNAL, -r,
@@ -47,6 +48,18 @@ int sbx_job_stack(
 	*ret = stack;
 	stack = SBX_STACK_INIT;
 	return 0;
+}
+
+int sbx_job_stack(
+	const struct sbx_job *job, const char *key, struct sbx_stack *ret, struct sbx_err *err)
+{
+	return take_layers(job, key, sbx_stack_add, ret, err);
+}
+
+int sbx_job_layer_set(
+	const struct sbx_job *job, const char *key, struct sbx_stack *ret, struct sbx_err *err)
+{
+	return take_layers(job, key, sbx_stack_include, ret, err);
 }
 
 int sbx_job_view(

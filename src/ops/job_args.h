@@ -16,7 +16,11 @@ int sbx_job_int(const struct sbx_job *job, const char *key, int64_t *ret, struct
 int sbx_job_stack(
 	const struct sbx_job *job, const char *key, struct sbx_stack *ret, struct sbx_err *err);
 
-/* The view of such a list. */
+/* The same for a list that is a set (sbx_stack_include()). */
+int sbx_job_layer_set(
+	const struct sbx_job *job, const char *key, struct sbx_stack *ret, struct sbx_err *err);
+
+/* The view of a list of layers. */
 int sbx_job_view(
 	const struct sbx_job *job, const char *key, struct sbx_view **ret, struct sbx_err *err);
 

@@ -35,16 +35,6 @@ int sbx_publish_recover(
 	return recover_home(context, context->sessions_fd, session_dir, SBX_UPPER_NAME, err);
 }
 
-static int add_all(const struct sbx_stack *from, struct sbx_stack *ret)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < from->n; i++)
-		if (sbx_stack_find(ret, from->ids[i]) < 0)
-			r = sbx_stack_add(ret, from->ids[i]);
-	return r;
-}
-
 /* One reject: its tree comes back from a retry that did not arrive, its base is added. */
 static int take_reject(
 	struct sbx_job_context *context, const char *id, struct sbx_stack *ret, struct sbx_err *err)
@@ -62,7 +52,7 @@ static int take_reject(
 	if (r == 0)
 		r = sbx_reject_base(reject, &base, err);
 	if (r == 0)
-		r = add_all(&base, ret);
+		r = sbx_stack_include_all(ret, &base);
 	return r;
 }
 

@@ -115,7 +115,7 @@ int sbx_job_gc(struct sbx_job *job, struct sbx_err *err)
 	uint64_t n_removed = 0;
 	int r;
 
-	r = sbx_job_stack(job, "keep", &keep, err);
+	r = sbx_job_layer_set(job, "keep", &keep, err);
 	if (r == 0)
 		r = sbx_reject_bases(job->context, &keep, err);
 	if (r == 0)

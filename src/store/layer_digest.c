@@ -45,16 +45,22 @@ static int put_bytes(struct sbx_buf *out, const void *data, size_t size)
 	return r < 0 ? r : sbx_buf_append(out, data, size);
 }
 
-/* Path, mode with type, owner, size, modification time, device number. */
+/*
+ * Path, mode with type, owner, size, modification time, device number. A directory's time does not
+ * count: a layer that is ready but not yet in the head takes over newer ones from layers that came
+ * before it, and must not be read as a whole again for that.
+ */
 static int put_head(struct sbx_buf *out, const char *path, const struct stat *st)
 {
+	const struct timespec none = {0};
+	const struct timespec *mtime = S_ISDIR(st->st_mode) ? &none : &st->st_mtim;
 	const uint64_t fields[] = {
 		st->st_mode,
 		st->st_uid,
 		st->st_gid,
 		S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
-		(uint64_t)st->st_mtim.tv_sec,
-		(uint64_t)st->st_mtim.tv_nsec,
+		(uint64_t)mtime->tv_sec,
+		(uint64_t)mtime->tv_nsec,
 		S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode) ? st->st_rdev : 0,
 	};
 	int r = put_bytes(out, path, strlen(path));

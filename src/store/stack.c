@@ -9,13 +9,13 @@ void sbx_stack_done(struct sbx_stack *stack)
 	*stack = SBX_STACK_INIT;
 }
 
-int sbx_stack_add(struct sbx_stack *stack, const char *layer_id)
+static int append(struct sbx_stack *stack, const char *layer_id, size_t max)
 {
 	char(*ids)[SBX_ID_SIZE];
 
 	if (!sbx_id_valid(layer_id))
 		return -EINVAL;
-	if (stack->n >= SBX_STACK_MAX)
+	if (stack->n >= max)
 		return -E2BIG;
 	ids = reallocarray(stack->ids, stack->n + 1, sizeof(*ids));
 	if (!ids)
@@ -25,6 +25,27 @@ int sbx_stack_add(struct sbx_stack *stack, const char *layer_id)
 	memcpy(ids[stack->n], layer_id, strlen(layer_id));
 	stack->n++;
 	return 0;
+}
+
+int sbx_stack_add(struct sbx_stack *stack, const char *layer_id)
+{
+	return append(stack, layer_id, SBX_STACK_MAX);
+}
+
+int sbx_stack_include(struct sbx_stack *set, const char *layer_id)
+{
+	if (sbx_stack_find(set, layer_id) >= 0)
+		return 0;
+	return append(set, layer_id, SBX_STACK_SET_MAX);
+}
+
+int sbx_stack_include_all(struct sbx_stack *set, const struct sbx_stack *stack)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < stack->n; i++)
+		r = sbx_stack_include(set, stack->ids[i]);
+	return r;
 }
 
 int sbx_stack_copy(const struct sbx_stack *from, struct sbx_stack *ret)
