@@ -5,13 +5,59 @@
 #include <stdio.h>
 #include <string.h>
 
-/* json-c 0.16 takes raw control characters inside strings, and comments, NaN and Infinity outside
- * them; RFC 8259 takes none of these. Returns the offset of the first offence, or -1. */
+static size_t skip_digits(const char *text, size_t size, size_t at)
+{
+	while (at < size && text[at] >= '0' && text[at] <= '9')
+		at++;
+	return at;
+}
+
+/* RFC 8259: [-] (0 | 1-9 digits) [. digits] [e [+-] digits]. True when all of it is one. */
+static bool is_number(const char *text, size_t size)
+{
+	size_t at = size > 0 && text[0] == '-', end = skip_digits(text, size, at);
+
+	if (end == at || (text[at] == '0' && end > at + 1))
+		return false;
+	if (end < size && text[end] == '.') {
+		at = end + 1;
+		end = skip_digits(text, size, at);
+		if (end == at)
+			return false;
+	}
+	if (end < size && (text[end] == 'e' || text[end] == 'E')) {
+		at = end + 1;
+		at += at < size && (text[at] == '+' || text[at] == '-');
+		end = skip_digits(text, size, at);
+		if (end == at)
+			return false;
+	}
+	return end == size;
+}
+
+/* What stands outside strings and between the marks: a number or one of the three names. */
+static bool is_word(const char *text, size_t size)
+{
+	return is_number(text, size) || (size == 4 && !memcmp(text, "true", size)) ||
+	       (size == 5 && !memcmp(text, "false", size)) ||
+	       (size == 4 && !memcmp(text, "null", size));
+}
+
+static size_t skip_word(const char *text, size_t size, size_t at)
+{
+	while (at < size && !strchr(" \t\r\n{}[]:,\"", text[at]))
+		at++; /* strchr() finds the NUL, too */
+	return at;
+}
+
+/* json-c 0.16 takes raw control characters inside strings and, outside them, comments, NaN,
+ * Infinity and numbers like "1." and "-01"; RFC 8259 takes none. Returns the offset of the first
+ * offence, or -1. */
 static ssize_t find_lexical_error(const char *text, size_t size)
 {
 	bool in_string = false;
 
-	for (size_t i = 0; i < size; i++) {
+	for (size_t i = 0, end; i < size; i++) {
 		unsigned char c = (unsigned char)text[i];
 
 		if (in_string) {
@@ -23,9 +69,11 @@ static ssize_t find_lexical_error(const char *text, size_t size)
 				in_string = false;
 		} else if (c == '"') {
 			in_string = true;
-		} else if (c == '/' || c == '\'' || c == '\0' ||
-			   (c >= 'A' && c <= 'Z' && c != 'E')) {
-			return (ssize_t)i;
+		} else if (!strchr(" \t\r\n{}[]:,", (int)c) || c == '\0') {
+			end = skip_word(text, size, i);
+			if (!is_word(text + i, end - i))
+				return (ssize_t)i;
+			i = end - 1;
 		}
 	}
 	return -1;

@@ -37,6 +37,12 @@ static const struct {
 	{TEXT("NaN"), NULL},
 	{TEXT("[-Infinity]"), NULL},
 	{TEXT("True"), NULL},
+	{TEXT("1."), NULL},
+	{TEXT("-01"), NULL},
+	{TEXT("[1.e5]"), NULL},
+	{TEXT("-"), NULL},
+	{TEXT(".5"), NULL},
+	{TEXT("-0.5E+3"), "-0.5E+3"},
 	{TEXT("{}\0"), NULL},
 };
 
