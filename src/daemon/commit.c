@@ -171,6 +171,17 @@ static void batch_failed(struct commits *commits, const struct sbx_err *err)
 	}
 }
 
+/* Once in a thousand commits, some milliseconds in which nobody is served: a job could not put the
+ * new log in the place of the one that is open here. */
+static void compact_log(struct commits *commits)
+{
+	struct daemon *daemon = commits->daemon;
+	struct sbx_err err = SBX_ERR_INIT;
+
+	if (sbx_head_log_compact(daemon->log, daemon->context.store_fd, &err) < 0)
+		daemon_log("shorten head.log: %s", err.message); /* it grows on; tried again */
+}
+
 static void on_written(void *data, const char *text SBX_UNUSED, size_t size SBX_UNUSED,
 	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
 {
@@ -190,6 +201,7 @@ static void on_written(void *data, const char *text SBX_UNUSED, size_t size SBX_
 		}
 		session_prepare_standby(commits->daemon);
 		stack_maybe_squash(commits->daemon);
+		compact_log(commits);
 	}
 	write_batch(commits);
 	sequence(commits);

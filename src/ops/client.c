@@ -16,8 +16,6 @@
 #include "sbx/sys.h"
 
 #define SOCKET_NAME "sandboxd.sock"
-#define SBX_SANDBOX_OWNER                                                                          \
-	"owner" /* readable by the sandbox's owner only: tells whether to answer at all */
 
 #define START_TIMEOUT_MS 60000
 #define CONNECT_TRIES    5 /* a daemon that ends for idleness while we connect is started again */
