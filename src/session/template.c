@@ -12,8 +12,10 @@
 #include "mount.h"
 #include "sbx/fs.h"
 
-#define ROOT_BYTES (1u << 20) /* the template's root and its /dev hold directories and links */
-#define HOSTS_MAX  (1u << 20) /* bytes of /etc/hosts that are looked through */
+#define ROOT_BYTES   (1u << 20) /* the template's root and its /dev hold directories and links */
+#define HOSTS_MAX    (1u << 20) /* bytes of /etc/hosts that are looked through */
+#define RESOLVER     "/etc/resolv.conf"
+#define RESOLVER_MAX (64u << 10)
 
 #define SHARED_ATTRIBUTES (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define DEV_ATTRIBUTES    (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)
@@ -184,38 +186,63 @@ static bool host_names_localhost(void)
 }
 
 /*
- * Covers /etc/hosts by one that names this machine and nothing else. Written in a tmpfs that is
+ * Covers a file of /etc, or a symbolic link, by one with this text. Written in a tmpfs that is
  * attached to /run only for as long as the file is cloned out of it.
  */
-static int cover_hosts(const struct sbx_spawner_config *config, struct sbx_err *err)
+static int cover_file(
+	const char *path, const char *text, size_t size, uid_t id, struct sbx_err *err)
 {
 	SBX_CLOSE int scratch = -EBADF, tree = -EBADF;
-	char text[256];
 	int r;
 
-	if (faccessat(AT_FDCWD, "/etc/hosts", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+	if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0; /* a read-only /etc has no place for it */
-	(void)snprintf(text, sizeof(text),
-		"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t%s\n",
-		config->sandbox_id);
-	r = sbx_mount_tmpfs(ROOT_BYTES, 0755, config->id_base, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-		&scratch, err);
+	r = sbx_mount_tmpfs(
+		ROOT_BYTES, 0755, id, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &scratch, err);
 	if (r < 0)
 		return r;
-	r = sbx_fs_write_at(scratch, "hosts", 0644, text, strlen(text), 0);
+	r = sbx_fs_write_at(scratch, "file", 0644, text, size, 0);
 	if (r < 0)
-		return sbx_err_set(err, -r, "write a hosts file: %m");
+		return sbx_err_set(err, -r, "write %s: %m", path);
 	r = sbx_mount_attach(scratch, AT_FDCWD, "/run", err);
 	if (r < 0)
 		return r;
-	r = sbx_mount_clone(AT_FDCWD, "/run/hosts", 0, &tree, err);
+	r = sbx_mount_clone(AT_FDCWD, "/run/file", 0, &tree, err);
 	if (umount2("/run", MNT_DETACH) < 0 && r >= 0)
 		r = sbx_err_set(err, errno, "detach the scratch file system: %m");
 	if (r >= 0)
 		r = sbx_mount_set(tree, SHARED_ATTRIBUTES, -EBADF, 0, err);
 	if (r >= 0)
-		r = sbx_mount_attach(tree, AT_FDCWD, "/etc/hosts", err);
+		r = sbx_mount_attach(tree, AT_FDCWD, path, err);
 	return r;
+}
+
+/* A hosts file that names this machine and nothing else. */
+static int cover_hosts(const struct sbx_spawner_config *config, struct sbx_err *err)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text),
+		"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t%s\n",
+		config->sandbox_id);
+	return cover_file("/etc/hosts", text, strlen(text), config->id_base, err);
+}
+
+/*
+ * On many hosts /etc/resolv.conf is a link into /run, which sessions do not share: where they have
+ * a network its content takes the link's place. While the host's root is still ours to read.
+ */
+static void read_resolver(const struct sbx_spawner_config *config, struct sbx_buf *ret)
+{
+	SBX_CLOSE int fd = -EBADF;
+	char target[PATH_MAX];
+
+	if (config->network == SBX_NETWORK_NONE || readlink(RESOLVER, target, sizeof(target)) <
+							   0) /* EINVAL: a file, which is shared */
+		return;
+	fd = open(RESOLVER, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || sbx_fs_read_fd(fd, RESOLVER_MAX, ret) < 0)
+		sbx_buf_clear(ret); /* the host itself cannot read it: then it has no resolver */
 }
 
 static int fill_from_host(int root, uid_t id, struct sbx_err *err)
@@ -255,6 +282,7 @@ static int check_root_at(const char *root_at, struct sbx_err *err)
 int sbx_template_build(const struct sbx_spawner_config *config, struct sbx_err *err)
 {
 	SBX_CLOSE int root = -EBADF, dev = -EBADF;
+	SBX_BUF struct sbx_buf resolver = SBX_BUF_INIT;
 	bool own_hosts = config->network != SBX_NETWORK_HOST || !host_names_localhost();
 	int r;
 
@@ -264,6 +292,7 @@ int sbx_template_build(const struct sbx_spawner_config *config, struct sbx_err *
 	r = check_root_at(config->root_at, err);
 	if (r < 0)
 		return r;
+	read_resolver(config, &resolver);
 	r = sbx_mount_tmpfs(ROOT_BYTES, 0755, config->id_base, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 		&root, err);
 	if (r >= 0)
@@ -280,6 +309,8 @@ int sbx_template_build(const struct sbx_spawner_config *config, struct sbx_err *
 		r = sbx_mount_enter_root(root, err);
 	if (r >= 0 && own_hosts)
 		r = cover_hosts(config, err);
+	if (r >= 0 && resolver.size)
+		r = cover_file(RESOLVER, resolver.data, resolver.size, config->id_base, err);
 	if (r >= 0)
 		r = sbx_mount_set(root, SHARED_ATTRIBUTES, -EBADF, 0, err);
 	return r < 0 ? sbx_err_wrap(err, r, "the sessions' root file system") : 0;

@@ -152,8 +152,10 @@ struct sbx_init_message live_message(struct live_session *s, int *ret_fd)
 {
 	struct sbx_init_message m = {0};
 
-	wait_for(s->control_fd, "a message of init");
-	cr_assert_eq(sbx_init_read(s->control_fd, &m, ret_fd), 1, "init is gone");
+	do {
+		wait_for(s->control_fd, "a message of init");
+		cr_assert_eq(sbx_init_read(s->control_fd, &m, ret_fd), 1, "init is gone");
+	} while (m.op > SBX_INIT_READY);
 	return m;
 }
 

@@ -62,7 +62,7 @@ struct live_command live_command_start(struct live_session *s, const char *text,
 int live_command_finish(struct live_session *s, struct live_command *c, struct sbx_buf *ret_output);
 /* Reads until the output contains text. */
 void live_command_expect(struct live_command *c, const char *text);
-/* One message of init. */
+/* The next message of init about a command or itself; news of who is left are passed over. */
 struct sbx_init_message live_message(struct live_session *s, int *ret_fd);
 
 /* Runs a command to its end; output replaces what is in the buffer. The wait status. */

@@ -376,3 +376,33 @@ Test(session, a_slow_reader_loses_no_message)
 	}
 	live_drop(&s);
 }
+
+Test(session, no_byte_of_output_is_lost)
+{
+	struct live_session s;
+
+	live_open(&live, &s, 0, "ws_a");
+	for (int i = 0; i < 50; i++) {
+		SBX_BUF struct sbx_buf output = SBX_BUF_INIT;
+
+		cr_assert_eq(live_exec(&s, "seq 1 5000", &output), 0);
+		cr_assert_eq(output.size, 23893, "%zu bytes", output.size);
+		cr_assert_str_eq(output.data + output.size - 5, "5000\n");
+	}
+	live_drop(&s);
+}
+
+Test(session, network_host_shares_the_hosts_network)
+{
+	static struct live shared;
+	char expected[64] = "";
+	struct live_session s;
+
+	cr_assert_gt(readlink("/proc/self/ns/net", expected, sizeof(expected) - 2), 0);
+	(void)strcat(expected, "\n"); /* there is room for it */
+	live_start(&shared, &(struct sbx_spawner_config){.network = SBX_NETWORK_HOST});
+	live_open(&shared, &s, 0, "ws_a");
+	live_expect(&s, "readlink /proc/self/ns/net", expected);
+	live_drop(&s);
+	live_done(&shared);
+}

@@ -179,11 +179,10 @@ Test(walls, kill_all_ends_only_the_own_session)
 	live_drop(&b);
 }
 
-/* The host's uids of the session's processes: of init's children by its pid. */
-static uid_t host_uid(const struct live_session *s)
+/* The host's pid of init. */
+static int host_pid(const struct live_session *s)
 {
 	char path[64], line[128];
-	struct stat st = {0};
 	int pid = 0;
 	FILE *f;
 
@@ -194,14 +193,59 @@ static uid_t host_uid(const struct live_session *s)
 		if (sscanf(line, "Pid: %d", &pid) == 1)
 			break;
 	(void)fclose(f); /* only read from */
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	cr_assert_gt(pid, 0);
+	return pid;
+}
+
+static uid_t host_uid(const struct live_session *s)
+{
+	char path[64], line[128];
+	unsigned int uid = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", host_pid(s));
 	f = fopen(path, "re");
 	cr_assert_not_null(f);
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "Uid: %u", &st.st_uid) == 1)
+		if (sscanf(line, "Uid: %u", &uid) == 1)
 			break;
 	(void)fclose(f); /* only read from */
-	return st.st_uid;
+	return uid;
+}
+
+/* What init may hold open, by the links in its /proc/pid/fd. */
+static const char *const allowed_targets[] = {
+	"/dev/null",                      /* its stdin, stdout, stderr: the session's own */
+	"socket:",                        /* control */
+	"anon_inode:[signalfd]", "/lock", /* of the test's state directory */
+};
+
+Test(walls, init_holds_nothing_of_the_host_open)
+{
+	struct live_session a, b;
+	int n = 0;
+
+	live_open(&live, &a, 0, "ws_a");
+	live_open(&live, &b, 1, "ws_b"); /* forked while the spawner held the first one's */
+	live_expect(&b, "true", "");
+	for (int fd = 0; fd < 1024; fd++) {
+		char path[64], target[256];
+		bool known = false;
+		ssize_t size;
+
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", host_pid(&b), fd);
+		size = readlink(path, target, sizeof(target) - 1);
+		if (size < 0)
+			continue;
+		target[size] = '\0';
+		n++;
+		for (size_t i = 0; i < SBX_N_ELEMENTS(allowed_targets); i++)
+			known = known || strstr(target, allowed_targets[i]);
+		cr_expect(known, "descriptor %d is %s", fd, target);
+	}
+	cr_expect_eq(n, 6, "%d descriptors", n);
+	live_drop(&a);
+	live_drop(&b);
 }
 
 Test(walls, each_sandbox_has_host_ids_of_its_own)
