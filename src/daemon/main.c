@@ -25,6 +25,7 @@
 #include "command.h"
 #include "commit.h"
 #include "recover.h"
+#include "sbx/cgroup.h"
 #include "sbx/fs.h"
 #include "sbx/sock.h"
 #include "sbx/spawner.h"
@@ -34,6 +35,7 @@
 #define LOCK_NAME     "sandboxd.lock"
 #define LOG_NAME      "sandboxd.log"
 #define LOG_MAX       (4 << 20) /* a longer log is started anew, the old one kept as .old */
+#define TMP_BYTES_MAX (UINT64_C(4) << 30) /* of each private tmpfs */
 #define LOCK_WAIT_NS  (20 * SBX_NSEC_PER_SEC)
 #define NOFILE_WANTED 65536
 
@@ -225,6 +227,37 @@ static int parse_network(const char *word, enum sbx_network *ret, struct sbx_err
 	return sbx_err_set(err, EINVAL, "sandbox.json names an unknown network '%s'", word);
 }
 
+/* Before anything is forked: where control groups are delegated, sandboxd moves into another. */
+static int open_cgroups(struct start *start, struct sbx_err *err)
+{
+	const struct sbx_sandbox *sandbox = &start->daemon.sandbox;
+	const struct sbx_cgroup_limits asked = {
+		.memory_max = sandbox->memory_max,
+		.pids_max = sandbox->pids_max,
+		.cpu_max = sandbox->cpu_max,
+	};
+	int r = sbx_cgroup_host_open(
+		start->daemon.context.sandbox_fd, sandbox->id, &asked, &start->daemon.cgroups, err);
+
+	for (size_t i = 0; r == 0 && i < SBX_CGROUP_RESOURCES; i++) {
+		enum sbx_cgroup_resource resource = (enum sbx_cgroup_resource)i;
+		const char *why = sbx_cgroup_host_missing(start->daemon.cgroups, resource);
+
+		if (why)
+			daemon_log("sessions run without a limit of %s: %s",
+				sbx_cgroup_resource_name(resource), why);
+	}
+	return r;
+}
+
+/* A file in a tmpfs counts as memory: a full one alone must not use up the limit. */
+static uint64_t tmp_bytes(const struct sbx_cgroup_host *cgroups)
+{
+	uint64_t memory = sbx_cgroup_host_limits(cgroups)->memory_max;
+
+	return memory ? SBX_MIN(memory / 2, TMP_BYTES_MAX) : TMP_BYTES_MAX;
+}
+
 static int start_spawner(struct start *start, struct sbx_err *err)
 {
 	const struct sbx_sandbox *sandbox = &start->daemon.sandbox;
@@ -234,13 +267,16 @@ static int start_spawner(struct start *start, struct sbx_err *err)
 		.rootfs = sandbox->rootfs,
 		.id_base = sandbox->id_base,
 		.seccomp_profile = sandbox->seccomp_profile,
-		.tmp_bytes = sandbox->memory_max ? sandbox->memory_max : UINT64_C(4) << 30,
+		.tmp_bytes = tmp_bytes(start->daemon.cgroups),
 		.layers_fd = start->daemon.context.layers_fd,
 		.sessions_fd = start->daemon.context.sessions_fd,
 		.lock_fd = start->lock_fd,
 	};
 	int r = parse_network(sandbox->network, &config.network, err);
 
+	if (r == 0 && config.network == SBX_NETWORK_BRIDGE)
+		r = sbx_err_set(err, ENOTSUP,
+			"sandbox.json asks for network 'bridge', which this version cannot give");
 	return r < 0 ? r : sbx_spawner_start(&config, &start->spawner, err);
 }
 
@@ -315,10 +351,11 @@ static const struct {
 	{"take the lock", take_lock}, /* from here on we are the only writer */
 	{"open the log", open_log}, {"open directories", open_directories},
 	{"read head.log", open_head_log},
-	{"start the spawner", start_spawner}, /* forked before any input is read */
-	{"start the event loop", start_loop}, /* the first worker is forked here too */
-	{"recover", recover_work},            /* before anybody can ask for what is recovered */
-	{"listen", listen_for_clients},       /* last: an answer means that all is there */
+	{"open control groups", open_cgroups}, /* after the lock: it removes what is left over */
+	{"start the spawner", start_spawner},  /* forked before any input is read */
+	{"start the event loop", start_loop},  /* the first worker is forked here too */
+	{"recover", recover_work},             /* before anybody can ask for what is recovered */
+	{"listen", listen_for_clients},        /* last: an answer means that all is there */
 };
 
 static void finish(struct start *start)
@@ -336,6 +373,7 @@ static void finish(struct start *start)
 	commits_free(daemon->commits);
 	slots_free(daemon->slots);
 	sbx_spawner_free(start->spawner);
+	sbx_cgroup_host_free(daemon->cgroups);
 	pool_free(daemon->pool);
 	sbx_timer_free(daemon->idle_timer);
 	sbx_watch_free(daemon->signal_watch);
