@@ -2,9 +2,12 @@
 /*
  * Session init, pid 1 of each session, seen from sandboxd: a SOCK_SEQPACKET control socket with
  * fixed-size messages. Init starts commands, reaps, and forwards signals; when the control socket
- * closes or init is killed, the kernel ends everything in the session. SIGKILL by pidfd is the
- * fastest way; nothing inside can stop or delay it. It runs with the session's
- * own rights: sandboxd believes nothing from it but what is checked here.
+ * closes or init is killed (SIGKILL by its pidfd is the fastest way), the kernel ends everything in
+ * the session. Init runs with the session's own rights: sandboxd believes nothing from it but what
+ * is checked here.
+ *
+ * Init never waits for sandboxd. While one of its messages finds the socket full it reads no
+ * request: so sandboxd must not wait for it either (non-blocking), and must read.
  */
 #ifndef SBX_INIT_H
 #define SBX_INIT_H
@@ -13,18 +16,24 @@
 
 #include "sbx/err.h"
 
-#define SBX_INIT_COMMANDS_MAX 256 /* running in one session; kernel.pty.max (4096) is shared by all */
-/* A command text that fits one argument goes to "bash -c"; a longer one is run from the memfd. */
-#define SBX_INIT_ARG_MAX (128u * 1024 - 1)
-/* That shell reads its script from descriptor 3, which stays open; $0 is its path. */
+/* Running in one session at once. All sessions of the host share kernel.pty.max (4096) terminals.
+ */
+#define SBX_INIT_COMMANDS_MAX 256
+/* A command text that fits one argument goes to "bash -c"; a longer one is run from the memfd: the
+ * shell reads it from descriptor 3, which stays open, and $0 is that descriptor's path. */
+#define SBX_INIT_ARG_MAX     (128u * 1024 - 1)
 #define SBX_COMMAND_TEXT_MAX (8u << 20)
 
 enum sbx_init_op {
-	SBX_INIT_START = 1,  /* sandboxd → init, with the sealed memfd of the command text */
-	SBX_INIT_STARTED,    /* init → sandboxd, with the terminal's master (non-blocking) */
-	SBX_INIT_EXITED,     /* init → sandboxd: the shell was reaped */
-	SBX_INIT_SIGNAL,     /* sandboxd → init: to one command's tree, or all (command 0) */
-	SBX_INIT_READY,      /* init → sandboxd: set up, or code < 0 and why */
+	SBX_INIT_START = 1, /* sandboxd → init, with the sealed memfd of the command text */
+	SBX_INIT_STARTED,   /* init → sandboxd, with the terminal's master (non-blocking) */
+	SBX_INIT_EXITED,    /* init → sandboxd: the shell was reaped */
+	SBX_INIT_SIGNAL,    /* sandboxd → init: to one command's tree, or all (command 0) */
+	SBX_INIT_READY,     /* init → sandboxd: set up, or code < 0 and why */
+	/* init → sandboxd: no process is left in the session (command 0; comes each time when this
+	 * becomes so, after the EXITED before it), or none that the last SIGNAL to this command
+	 * met, nor a descendant (only for a command that was sent one; after its EXITED) */
+	SBX_INIT_EMPTY,
 };
 
 struct sbx_init_message {

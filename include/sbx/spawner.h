@@ -15,8 +15,9 @@
  * descriptors; and its init (pid 1), parked: it has given up its rights and waits for a control
  * socket. (Forking it and giving up rights takes some 60 % of the time of a plain shell: ahead of
  * need it costs nobody anything.) RUN hands it the control socket; when init has died the slot can
- * be RENEWed (the upper was left truly empty: the same overlay, fresh everything else) or DROPped
- * (the overlay is released, then the upper may be read). Both work on a slot that never ran, too.
+ * be RUN again (a new init in the same namespaces: /tmp and the host name stay), RENEWed (the upper
+ * was left truly empty: the same overlay, fresh everything else) or DROPped (the overlay is
+ * released, then the upper may be read). The last two work on a slot that never ran, too.
  * DROP is refused with -EBUSY while the descriptor that PREPARE gave, or one got from it, is open.
  *
  * Requests are answered in order, each by one reply with the request's tag. Layers that a slot

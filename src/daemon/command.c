@@ -97,6 +97,7 @@ static void send_term(struct command *command)
 	(void)sbx_timer_set(command->timer, sbx_now_ns() + COMMAND_GRACE_NS);
 }
 
+/* Both before and after the end of its shell: what ignored SIGTERM may have outlived that. */
 static void send_kill(struct command *command)
 {
 	command->kill_phase = COMMAND_KILL_KILL;
@@ -111,6 +112,8 @@ static void on_timer(void *data)
 	struct command *command = data;
 
 	if (command->state == COMMAND_EXITED) {
+		if (!is_alone(command))
+			send_kill(command);
 		leave_session(command); /* the shell obeyed; what it left had its grace */
 	} else if (command->state == COMMAND_RUNNING && command->kill_phase == COMMAND_KILL_NONE) {
 		command->timed_out = true;
@@ -230,7 +233,9 @@ void command_started(struct command *command, const struct sbx_init_message *mes
 		return;
 	}
 	command->state = COMMAND_RUNNING;
-	if (command->timeout_ns)
+	if (command->killed)
+		send_term(command);
+	else if (command->timeout_ns)
 		(void)sbx_timer_set(command->timer,
 			sbx_now_ns() + SBX_MIN(command->timeout_ns, UINT64_MAX / 4));
 	command_wake(command);
@@ -260,12 +265,13 @@ void command_exited(struct command *command, int wait_status)
 	command->state = COMMAND_EXITED;
 	set_status(command, wait_status);
 	command->ended_ns = sbx_now_ns();
-	/* after SIGTERM the shell is often gone before a child has removed its lock file */
-	if (command->kill_phase != COMMAND_KILL_TERM || !is_alone(command))
+	/* after SIGTERM the shell is often gone before a child has removed its lock file: init
+	 * tells when that is over */
+	if (command->kill_phase != COMMAND_KILL_TERM)
 		leave_session(command);
 }
 
-void command_session_empty(struct command *command)
+void command_tree_empty(struct command *command)
 {
 	if (command->state == COMMAND_EXITED)
 		leave_session(command);
@@ -287,10 +293,11 @@ void command_killed_with_session(struct command *command)
 
 void command_kill(struct command *command)
 {
-	if (command->state != COMMAND_RUNNING || command->kill_phase != COMMAND_KILL_NONE)
+	if (command->state > COMMAND_RUNNING || command->kill_phase != COMMAND_KILL_NONE)
 		return;
 	command->killed = true;
-	send_term(command);
+	if (command->state == COMMAND_RUNNING)
+		send_term(command); /* else as soon as it runs */
 }
 
 /* Takes the members of a publication's answer into the command's result. */
@@ -330,6 +337,35 @@ void command_end(struct command *command, struct json_object *result, const stru
 	command_wake(command);
 	commands_expire(daemon);
 	daemon_touch(daemon);
+}
+
+void command_end_early(struct command *command)
+{
+	struct session *session = command->session;
+
+	command->outcome = json_object_new_object();
+	if (!command->outcome)
+		abort();
+	sbx_json_add(command->outcome, "publish", NULL);
+	sbx_json_add_string(command->outcome, "next_step",
+		"other commands run in this workspace session: its work is published when the last "
+		"of them ends");
+	command_end(command, NULL, NULL);
+	command->session = session;
+}
+
+void command_publish(struct command *command, struct json_object *result, const struct sbx_err *err)
+{
+	command->session = NULL;
+	if (result || err)
+		sbx_json_put(&command->outcome);
+	if (result)
+		take_outcome(command, result);
+	else if (err)
+		take_failure(command, err);
+	if (command_save(command) < 0)
+		daemon_log("write the publication of %s: it is only told while this sandboxd lives",
+			command->id);
 }
 
 void command_fail(struct command *command, const struct sbx_err *err)

@@ -20,7 +20,7 @@
 #define COMMANDS_KEPT_NS    (24 * 3600 * SBX_NSEC_PER_SEC)
 #define COMMANDS_KEPT_MAX   4096       /* ended commands of any age; older ones are removed */
 #define COMMAND_SUMMARY_MAX 4096       /* bytes of the text that layer.json and lists show */
-#define COMMAND_STDIN_MAX   (1u << 20) /* bytes waiting for a terminal that does not read */
+#define COMMAND_STDIN_MAX   (1u << 20) /* bytes of one write_command_stdin */
 #define COMMAND_ROWS        40
 #define COMMAND_COLUMNS     120
 #define COMMAND_GRACE_NS    (2 * SBX_NSEC_PER_SEC) /* between SIGTERM and SIGKILL */
@@ -30,7 +30,7 @@ enum command_state {
 	COMMAND_STARTING,
 	COMMAND_RUNNING,
 	COMMAND_EXITED,
-	COMMAND_ENDED,
+	COMMAND_ENDED, /* what it left in a live session may still print: see command_linger() */
 };
 
 /* Ending by force: everything gets SIGTERM and a moment to clean up, then SIGKILL. */
@@ -40,11 +40,18 @@ enum command_kill_phase {
 	COMMAND_KILL_KILL,
 };
 
+/* An input line without its end, as the terminal has it in canonical mode. */
+struct stdin_line {
+	size_t length; /* bytes */
+	bool quoted;   /* the next byte is taken literally (VLNEXT) */
+};
+
 struct command {
 	TAILQ_ENTRY(command) entry;
 	TAILQ_ENTRY(command) in_session;
 	struct daemon *daemon;
-	struct session *session; /* NULL when it has none any more */
+	struct session *session; /* NULL when it has none any more; ENDED with one: its work is
+				  * published with the session's last command */
 	char id[SBX_ID_SIZE];
 	char session_id[SBX_ID_SIZE];
 	uint32_t number; /* for init */
@@ -60,8 +67,9 @@ struct command {
 	int master_fd;
 	int slave_fd; /* held so that the terminal does not hang up while the shell has closed it */
 	struct sbx_watch *master_watch;
-	struct sbx_buf unwritten;     /* stdin that the terminal has not taken */
+	struct sbx_buf unwritten;     /* stdin that the terminal has not taken: of one request */
 	uint64_t n_queued, n_written; /* of all stdin, ever */
+	struct stdin_line line;       /* what the terminal holds of an unfinished line */
 
 	uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC */
 	uint64_t started_real_ns;
@@ -96,17 +104,36 @@ void command_killed_with_session(struct command *command);
 void command_fail(struct command *command, const struct sbx_err *err);
 /* The result stands. result: of the publication (borrowed; NULL: none), err: it failed. */
 void command_end(struct command *command, struct json_object *result, const struct sbx_err *err);
+/* Ends while other commands of its automatic session run: see command_publish(). */
+void command_end_early(struct command *command);
+/* What publishing came to, for one that ended early. */
+void command_publish(
+	struct command *command, struct json_object *result, const struct sbx_err *err);
 /* Ends it on somebody's wish: SIGTERM, a grace, SIGKILL. */
 void command_kill(struct command *command);
-/* No process is left in its session but init: the grace need not be waited for. */
-void command_session_empty(struct command *command);
+/* None of its processes is left: the grace need not be waited for. */
+void command_tree_empty(struct command *command);
 
 /* command_io.c */
 int command_open_terminal(struct command *command, int master_fd);
 void command_close_terminal(struct command *command);
 /* Reads what the terminal still holds. */
 void command_drain(struct command *command);
+/* The shell has exited and its session lives on: what it printed is read; the terminal stays as
+ * long as a process that it left in the background has it, whose output the transcript takes. */
+void command_linger(struct command *command);
+
+/* command_stdin.c */
+/*
+ * Gives bytes to the terminal; those that it does not take wait (see command_drop_unwritten()).
+ * -EAGAIN while bytes of another request wait, -EINVAL for a line that the terminal would cut.
+ * A character that sends a signal does so even when the terminal is full of unread input, which is
+ * then discarded, as a terminal does (termios(3), NOFLSH).
+ */
 int command_write(struct command *command, const char *bytes, size_t size, struct sbx_err *err);
+/* Gives the terminal what waits, as far as it takes it. */
+void command_flush_stdin(struct command *command);
+/* Forgets what waits: its request is answered, and told how much was not taken. */
 void command_drop_unwritten(struct command *command);
 
 /* command_answer.c */

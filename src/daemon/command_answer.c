@@ -108,7 +108,8 @@ void command_add_outcome(struct json_object *answer, const struct command *comma
 
 static enum sbx_transcript_window_flags window_flags(const struct command *command)
 {
-	return command->state == COMMAND_ENDED ? SBX_TRANSCRIPT_CLOSED : 0;
+	return command->state == COMMAND_ENDED && command->master_fd < 0 ? SBX_TRANSCRIPT_CLOSED
+									 : 0;
 }
 
 static void add_window(struct json_object *answer, const struct sbx_transcript_window *window,

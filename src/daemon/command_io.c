@@ -14,9 +14,9 @@
 
 #define READ_CHUNK (64u << 10)
 
-/* N_TTY keeps one line of at most 4096 bytes with its end in canonical mode and drops the rest
- * silently (termios(3), "Canonical and noncanonical mode"). */
-#define CANONICAL_LINE_MAX 4095
+/* More than the kernel holds of what was printed and not read (TTYB_DEFAULT_MEM_LIMIT is 64 KiB,
+ * and N_TTY has a page): reading so much is sure to read all that came before now. */
+#define TERMINAL_BUFFER_MAX (256u << 10)
 
 /* Bytes read, 0 when there is nothing now, -errno (-EIO: every slave is closed). */
 static ssize_t read_some(struct command *command)
@@ -34,23 +34,6 @@ static ssize_t read_some(struct command *command)
 	return n;
 }
 
-static void flush_stdin(struct command *command)
-{
-	while (command->unwritten.size) {
-		ssize_t n =
-			write(command->master_fd, command->unwritten.data, command->unwritten.size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			break; /* full: EPOLLOUT comes when it is read */
-		command->n_written += (uint64_t)n;
-		sbx_buf_consume(&command->unwritten, (size_t)n);
-	}
-	(void)sbx_watch_set(command->master_watch,
-		EPOLLIN | (command->unwritten.size ? (uint32_t)EPOLLOUT : 0));
-}
-
 static void on_master(void *data, uint32_t events)
 {
 	struct command *command = data;
@@ -58,9 +41,13 @@ static void on_master(void *data, uint32_t events)
 	if (events & EPOLLIN)
 		(void)read_some(command); /* one chunk: a flood must not starve the others */
 	if (events & EPOLLOUT)
-		flush_stdin(command);
-	if ((events & (EPOLLHUP | EPOLLERR)) && !(events & EPOLLIN))
-		sbx_watch_free(sbx_take(&command->master_watch));
+		command_flush_stdin(command);
+	if ((events & (EPOLLHUP | EPOLLERR)) && !(events & EPOLLIN)) {
+		if (command->state == COMMAND_ENDED)
+			command_close_terminal(command); /* nobody has it any more */
+		else
+			sbx_watch_free(sbx_take(&command->master_watch));
+	}
 	command_wake(command);
 }
 
@@ -97,57 +84,17 @@ void command_drain(struct command *command)
 	command_close_terminal(command);
 }
 
-/* In canonical mode no line may be longer than the terminal keeps. */
-static int check_lines(struct command *command, const char *bytes, size_t size, struct sbx_err *err)
+void command_linger(struct command *command)
 {
-	struct termios termios;
-	size_t length = 0;
+	ssize_t n = 1;
 
-	if (tcgetattr(command->master_fd, &termios) < 0 || !(termios.c_lflag & ICANON))
-		return 0;
-	for (size_t i = 0; i < size; i++) {
-		if (bytes[i] == '\n' || bytes[i] == '\r' ||
-			(unsigned char)bytes[i] == termios.c_cc[VEOF])
-			length = 0;
-		else if (++length > CANONICAL_LINE_MAX)
-			return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
-				"stdin has a line longer than %d bytes, which the terminal would "
-				"cut "
-				"silently; nothing was written: use shorter lines, or file_write "
-				"and "
-				"a redirection",
-				CANONICAL_LINE_MAX);
-	}
-	return 0;
-}
-
-int command_write(struct command *command, const char *bytes, size_t size, struct sbx_err *err)
-{
-	int r;
-
-	if (command->unwritten.size + size > COMMAND_STDIN_MAX)
-		return sbx_err_kind(err, SBX_KIND_BUSY, EAGAIN,
-			"stdin of %s already holds %zu bytes that the command has not read (limit "
-			"%u); nothing was written",
-			command->id, command->unwritten.size, COMMAND_STDIN_MAX);
-	r = check_lines(command, bytes, size, err);
-	if (r < 0)
-		return r;
-	r = sbx_buf_append(&command->unwritten, bytes, size);
-	if (r < 0)
-		return sbx_err_set(err, -r, "keep stdin of %s: %m", command->id);
-	command->n_queued += size;
-	if (memchr(bytes, 0x03, size))
-		command->interrupted = true; /* whether it acts on it decides its exit status */
-	if (command->master_watch)
-		flush_stdin(command);
-	return 0;
-}
-
-void command_drop_unwritten(struct command *command)
-{
-	sbx_buf_clear(&command->unwritten);
-	command->n_queued = command->n_written;
-	if (command->master_watch)
-		flush_stdin(command);
+	if (command->master_fd < 0)
+		return;
+	sbx_fd_close(&command->slave_fd); /* now the end of the last other one shows */
+	for (size_t taken = 0; n > 0 && taken < TERMINAL_BUFFER_MAX; taken += (size_t)n)
+		n = read_some(command);
+	if (n < 0)
+		command_close_terminal(command);
+	else
+		command_drop_unwritten(command);
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Commands on disk: commands/<id>/command.json and the transcript. Written when the command starts
- * (so that a crash leaves its name) and when it ends. Only the latest ended commands are kept in
+ * (so that a crash leaves its name), before its work is published (and how it exited) and when it
+ * ends. Only the latest ended commands are kept in
  * memory; the others are read back when somebody asks for them.
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -26,7 +29,11 @@ int command_save(struct command *command)
 	if (!o)
 		return -ENOMEM;
 	sbx_json_add_int(o, "format", 1);
-	command_add_state(o, command);
+	sbx_json_add_string(o, "command_session_id", command->id);
+	sbx_json_add_string(o, "workspace_session_id", command->session_id);
+	sbx_json_add_bool(o, "ended", command->state == COMMAND_ENDED);
+	sbx_json_add_string(o, "status", command->status); /* "running" until the shell's exit */
+	sbx_json_add_int(o, "exit_code", command->exit_code);
 	sbx_json_add_string(o, "command", command->summary);
 	sbx_json_add_int(o, "started_ns", (int64_t)command->started_real_ns);
 	sbx_json_add_int(o, "duration_ns",
@@ -48,6 +55,17 @@ static const char *status_word(const char *word)
 	return NULL; /* it was still running when its sandboxd ended */
 }
 
+/* How long it ran at least, when its end was not seen: until its transcript last grew. */
+static uint64_t last_sign_of_life(const struct command *command)
+{
+	struct stat st;
+	uint64_t at = 0;
+
+	if (fstatat(command->dir_fd, "transcript", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		at = (uint64_t)st.st_mtim.tv_sec * SBX_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+	return at > command->started_real_ns ? at - command->started_real_ns : 0;
+}
+
 static int fill(struct command *command, struct json_object *o)
 {
 	const char *note = sbx_json_string(o, "note", NULL);
@@ -59,13 +77,16 @@ static int fill(struct command *command, struct json_object *o)
 	command->started_real_ns = (uint64_t)sbx_json_int(o, "started_ns", 0);
 	command->ended_ns = (uint64_t)sbx_json_int(o, "duration_ns", 0);
 	command->yielded_rows = (uint64_t)sbx_json_int(o, "yielded_rows", 0);
-	command->exit_code = (int)sbx_json_int(o, "exit_code", 128 + 9);
+	command->exit_code = (int)sbx_json_int(o, "exit_code", 0);
 	command->outcome = json_object_get(sbx_json_member(o, "outcome"));
 	command->status = status_word(sbx_json_string(o, "status", ""));
+	command->crashed = !sbx_json_bool(o, "ended", false);
 	if (!command->status) {
-		command->crashed = true;
 		command->status = "error";
-		note = "ended by the end of the sandboxd that ran it";
+		command->exit_code = 128 + SIGKILL;
+		command->ended_ns = last_sign_of_life(command);
+		note = "ended by the end of the sandboxd that ran it; its time counts to its last "
+		       "output";
 	}
 	command->note = note ? strdup(note) : NULL;
 	return command->summary && (!note || command->note) ? 0 : -ENOMEM;
@@ -155,8 +176,9 @@ void commands_trim(struct daemon *daemon)
 	for (command = TAILQ_FIRST(&daemon->commands); command && n_ended > COMMANDS_IN_MEMORY;
 		command = next) {
 		next = TAILQ_NEXT(command, entry);
-		if (command->state != COMMAND_ENDED || !TAILQ_EMPTY(&command->waiters))
-			continue;
+		if (command->state != COMMAND_ENDED || !TAILQ_EMPTY(&command->waiters) ||
+			command->session || command->master_fd >= 0)
+			continue; /* it may still change */
 		command_free(command);
 		n_ended--;
 	}

@@ -19,6 +19,12 @@ static const char *const state_names[] = {
 
 const char *session_state_name(const struct session *session)
 {
+	if (session->state <= SESSION_RUNNING && session->end != SESSION_END_NONE)
+		return state_names[SESSION_STOPPING];
+	if (session->state == SESSION_RUNNING && session->empty)
+		return state_names[SESSION_READY];
+	if (session->state == SESSION_STOPPING && session->end == SESSION_END_NONE)
+		return state_names[SESSION_READY];
 	return state_names[session->state];
 }
 
@@ -55,6 +61,7 @@ void session_free(struct session *session)
 		return;
 	daemon = session->daemon;
 	session_close_init(session);
+	sbx_timer_free(session->timer);
 	if (session == daemon->standby) {
 		daemon->standby = NULL;
 	} else if (session->entry.tqe_prev) {
@@ -286,7 +293,8 @@ struct session *session_find(struct daemon *daemon, const char *id, struct sbx_e
 
 int session_check_usable(const struct session *session, struct sbx_err *err)
 {
-	if (session->state <= SESSION_RUNNING && session->end == SESSION_END_NONE)
+	/* stopping without an end: it goes to rest, and wakes up for the next command */
+	if (session->state <= SESSION_STOPPING && session->end == SESSION_END_NONE)
 		return 0;
 	return sbx_err_kind(err, SBX_KIND_CONFLICT, ESHUTDOWN,
 		"workspace session %s is %s; start a new one (omit workspace_session_id)",

@@ -9,6 +9,8 @@
 
 #define SESSIONS_MAX         512 /* live in one sandbox; more is server_busy */
 #define SESSION_COMMANDS_MAX 256 /* running in one session */
+/* Without a process a managed session keeps its init so long, for the next command. */
+#define SESSION_REST_NS (5 * SBX_NSEC_PER_SEC)
 
 enum session_state {
 	SESSION_PREPARING, /* a slot was asked for */
@@ -46,11 +48,14 @@ struct session {
 	struct sbx_watch *pidfd_watch;
 	struct command_list commands; /* not ended: waiting to start, running, or draining */
 	size_t n_commands;
-	struct command_list finished; /* exited; they end with the session's publication */
-	struct request_list waiters;  /* publish and discard requests */
-	struct request_list held;     /* file requests that came before the slot was there */
-	char *first_command;          /* for layer.json */
-	struct sbx_err failure;       /* why it could not be published */
+	/* exited; they end with the session's publication, or ended before it and are told of it */
+	struct command_list finished;
+	bool empty;                  /* init lives, and no other process */
+	struct sbx_timer *timer;     /* to rest, or the grace of an end by force */
+	struct request_list waiters; /* publish and discard requests */
+	struct request_list held;    /* file requests that came before the slot was there */
+	char *first_command;         /* for layer.json */
+	struct sbx_err failure;      /* why it could not be published */
 };
 
 /* Makes sure that the next automatic session stands ready. */
@@ -73,6 +78,8 @@ void session_signal(struct session *session, uint32_t command_number, int sig);
 void session_command_exited(struct session *session, struct command *command);
 /* Ends the session; its running commands are killed. */
 void session_stop(struct session *session, enum session_end end);
+/* The same, with SIGTERM and a grace before it. */
+void session_stop_gently(struct session *session, enum session_end end);
 /* Keeps a file request until the session is prepared, then dispatches it again. */
 void session_hold_request(struct session *session, struct request *request);
 /* A file job has ended. */

@@ -44,7 +44,10 @@ static void tell(struct session *session, struct json_object *result, const stru
 
 	while ((command = TAILQ_FIRST(&session->finished))) {
 		TAILQ_REMOVE(&session->finished, command, in_session);
-		command_end(command, result, err);
+		if (command->state == COMMAND_ENDED)
+			command_publish(command, result, err);
+		else
+			command_end(command, result, err);
 	}
 	while ((request = TAILQ_FIRST(&session->waiters))) {
 		TAILQ_REMOVE(&session->waiters, request, wait);
@@ -133,10 +136,14 @@ void session_publish_now(struct session *session)
 {
 	char owner[SBX_ID_SIZE + sizeof("workspace_session:")];
 	struct sbx_err err = SBX_ERR_INIT;
+	struct command *command;
 	int r;
 
 	(void)snprintf(owner, sizeof(owner), "workspace_session:%s", session->id); /* fits */
 	session->state = SESSION_PUBLISHING;
+	TAILQ_FOREACH(command, &session->finished, in_session)
+	if (command->state == COMMAND_EXITED)
+		(void)command_save(command); /* a crash while it is published keeps its status */
 	r = commit_session(session->daemon->commits, session->id, &session->base, owner,
 		session->first_command, on_published, session);
 	if (r < 0) {
@@ -186,12 +193,16 @@ void session_release_root(struct session *session)
 		drop(session);
 }
 
-/* Commands whose shell did not report its end were killed with the session. */
+/* Commands whose shell did not report its end were killed with the session. Those that came while
+ * it went to rest wait for its next init. */
 static void finish_commands(struct session *session)
 {
-	struct command *command;
+	struct command *command, *next;
 
-	while ((command = TAILQ_FIRST(&session->commands))) {
+	for (command = TAILQ_FIRST(&session->commands); command; command = next) {
+		next = TAILQ_NEXT(command, in_session);
+		if (command->state == COMMAND_WAITING && session->end == SESSION_END_NONE)
+			continue;
 		TAILQ_REMOVE(&session->commands, command, in_session);
 		session->n_commands--;
 		TAILQ_INSERT_TAIL(&session->finished, command, in_session);
@@ -215,6 +226,9 @@ static struct json_object *no_op_result(const struct session *session)
 
 void session_stopped(struct session *session)
 {
+	session->empty = false;
+	if (session->timer)
+		sbx_timer_unset(session->timer);
 	finish_commands(session);
 	if (session->end == SESSION_END_NONE) {
 		struct command *command;
@@ -237,25 +251,71 @@ void session_stopped(struct session *session)
 	drop(session);
 }
 
+/* The kernel kills everything with init, and misses nobody. */
+static void kill_init(struct session *session)
+{
+	session->state = SESSION_STOPPING;
+	if (session->pidfd >= 0)
+		(void)sbx_sys_pidfd_signal(session->pidfd, SIGKILL); /* dead: pidfd says so */
+}
+
 void session_stop(struct session *session, enum session_end end)
 {
 	if (session->end == SESSION_END_NONE)
 		session->end = end;
-	switch (session->state) {
-	case SESSION_PREPARING:
-		return; /* session_advance() goes on when the slot is there */
-	case SESSION_READY:
+	if (session->state == SESSION_READY)
 		session_advance(session);
+	else if (session->state == SESSION_RUNNING)
+		kill_init(session);
+	/* PREPARING: session_advance() goes on when the slot is there; else on its way already */
+}
+
+/* The end of a grace, or of the time in which a managed session without processes keeps its init.
+ */
+static void on_timer(void *data)
+{
+	struct session *session = data;
+
+	if (session->state == SESSION_RUNNING)
+		kill_init(session);
+}
+
+static void set_timer(struct session *session, uint64_t at_ns)
+{
+	int r = session->timer
+			? 0
+			: sbx_timer_new(session->daemon->loop, on_timer, session, &session->timer);
+
+	if (r == 0)
+		r = sbx_timer_set(session->timer, at_ns);
+	if (r < 0)
+		on_timer(session); /* at once, then */
+}
+
+void session_stop_gently(struct session *session, enum session_end end)
+{
+	struct command *command;
+
+	if (session->state != SESSION_RUNNING || session->empty) {
+		session_stop(session, end);
 		return;
-	case SESSION_RUNNING:
-		session->state = SESSION_STOPPING;
-		if (session->pidfd >= 0)
-			(void)sbx_sys_pidfd_signal(
-				session->pidfd, SIGKILL); /* dead: pidfd says so */
-		return;
-	default:
-		return; /* on its way already */
 	}
+	session->end = end;
+	TAILQ_FOREACH(command, &session->commands, in_session)
+	command->killed = true;
+	session_signal(session, 0, SIGTERM);
+	set_timer(session, sbx_now_ns() + COMMAND_GRACE_NS);
+}
+
+void session_emptied(struct session *session)
+{
+	if (session->state != SESSION_RUNNING)
+		return;
+	session->empty = true;
+	if (session->end != SESSION_END_NONE)
+		kill_init(session);
+	else if (session->managed)
+		set_timer(session, sbx_now_ns() + SESSION_REST_NS);
 }
 
 void session_advance(struct session *session)
@@ -265,7 +325,8 @@ void session_advance(struct session *session)
 	if (session->end != SESSION_END_NONE)
 		session_stopped(session);
 	else if (session->n_commands || session == session->daemon->standby)
-		session_start_init(session); /* the standby's init is what an exec need not wait for */
+		session_start_init(
+			session); /* the standby's init is what an exec need not wait for */
 }
 
 /* The last command of an automatic session ends it; all others end alone. */
@@ -278,8 +339,13 @@ void session_command_exited(struct session *session, struct command *command)
 		session_stop(session, SESSION_END_PUBLISH);
 		return;
 	}
-	command_drain(command);
-	command_end(command, NULL, NULL);
+	command_linger(command);
+	if (session->managed) {
+		command_end(command, NULL, NULL);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&session->finished, command, in_session);
+	command_end_early(command);
 }
 
 static void fail_requests(struct request_list *list, const struct sbx_err *err)
@@ -326,8 +392,6 @@ void session_fail(struct session *session, const struct sbx_err *err)
 	} else if (!session->managed) {
 		session_stop(session, SESSION_END_DISCARD); /* nothing ran in it */
 	} else if (session->state == SESSION_RUNNING) {
-		session->state = SESSION_STOPPING;
-		if (session->pidfd >= 0)
-			(void)sbx_sys_pidfd_signal(session->pidfd, SIGKILL);
+		kill_init(session);
 	}
 }

@@ -19,6 +19,8 @@ void session_advance(struct session *session);
 /* Starts an init and sends it the waiting commands. */
 void session_start_init(struct session *session);
 void session_close_init(struct session *session);
+/* No process is left but init. */
+void session_emptied(struct session *session);
 /* Init is dead and everything in the session with it. */
 void session_stopped(struct session *session);
 /* Publishes what its upper holds; no process and no mount uses it any more. */

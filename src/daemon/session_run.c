@@ -43,6 +43,20 @@ static void on_init_ready(struct session *session, const struct sbx_init_message
 	session_fail(session, &err);
 }
 
+/* Commands whose shells obeyed a SIGTERM wait for this. One that was started since init said so
+ * makes it untrue: it will say it again. */
+static void on_empty(struct session *session)
+{
+	struct command *command, *next;
+
+	for (command = TAILQ_FIRST(&session->commands); command; command = next) {
+		next = TAILQ_NEXT(command, in_session);
+		command_tree_empty(command);
+	}
+	if (session->n_commands == 0)
+		session_emptied(session);
+}
+
 static void on_message(struct session *session, const struct sbx_init_message *message, int *fd)
 {
 	struct command *command = find_command(session, message->command);
@@ -58,6 +72,12 @@ static void on_message(struct session *session, const struct sbx_init_message *m
 	case SBX_INIT_EXITED:
 		if (command)
 			command_exited(command, message->code);
+		return;
+	case SBX_INIT_EMPTY:
+		if (command)
+			command_tree_empty(command);
+		else if (!message->command)
+			on_empty(session);
 		return;
 	default:
 		return; /* init runs with the session's rights: what it makes up is ignored */
@@ -177,6 +197,9 @@ int session_add_command(struct session *session, struct command *command, struct
 	command->session = session;
 	TAILQ_INSERT_TAIL(&session->commands, command, in_session);
 	session->n_commands++;
+	session->empty = false;
+	if (session->timer)
+		sbx_timer_unset(session->timer);
 	if (session->state == SESSION_RUNNING)
 		command_send_start(command, session->control_fd);
 	else

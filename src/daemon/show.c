@@ -149,16 +149,25 @@ void op_session_diff(struct request *request)
 	}
 }
 
+#define COMMANDS_NAMED_MAX 8 /* in the message; the details have all */
+
 static int refuse_running(
 	const struct session *session, struct json_object **ret_details, struct sbx_err *err)
 {
-	struct json_object *details = describe_session(session);
+	char ids[COMMANDS_NAMED_MAX * (SBX_ID_SIZE + 1)] = "";
+	const struct command *command;
+	size_t n = 0;
 
-	*ret_details = details;
+	TAILQ_FOREACH(command, &session->commands, in_session)
+	if (n++ < COMMANDS_NAMED_MAX) {
+		(void)strcat(ids, " ");
+		(void)strcat(ids, command->id); /* there is room for each */
+	}
+	*ret_details = describe_session(session);
 	return sbx_err_kind(err, SBX_KIND_CONFLICT, EBUSY,
-		"workspace session %s still runs %zu command(s), first %s; wait for them, or give "
+		"workspace session %s still runs %zu command(s):%s%s; wait for them, or give "
 		"--force to end them",
-		session->id, session->n_commands, TAILQ_FIRST(&session->commands)->id);
+		session->id, n, ids, n > COMMANDS_NAMED_MAX ? " ..." : "");
 }
 
 static void end_session(struct request *request, enum session_end end)
@@ -179,7 +188,7 @@ static void end_session(struct request *request, enum session_end end)
 		return;
 	}
 	TAILQ_INSERT_TAIL(&session->waiters, request, wait);
-	session_stop(session, end);
+	session_stop_gently(session, end);
 }
 
 void op_session_publish(struct request *request)
@@ -271,8 +280,7 @@ static int send_rows(struct request *request, const struct command *command, boo
 
 		r = sbx_transcript_window(command->transcript, request->next_row,
 			SBX_TRANSCRIPT_ROWS_MAX, SBX_TRANSCRIPT_READ_MAX,
-			command->state == COMMAND_ENDED ? SBX_TRANSCRIPT_CLOSED : 0, &rows, &window,
-			&err);
+			last ? SBX_TRANSCRIPT_CLOSED : 0, &rows, &window, &err);
 		if (r < 0)
 			return r;
 		while (window.partial && !last && rows.size && rows.data[rows.size - 1] != '\n')

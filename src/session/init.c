@@ -28,11 +28,12 @@
 
 struct command {
 	uint32_t number; /* 0: the place is free */
-	pid_t pid;
+	bool exited;     /* kept because of what a signal has still to end */
+	struct sbx_init_tree tree;
 };
 
 /* A message that sandboxd had no room for. While there is one, no request is read: so there are
- * never more of them than commands and one answer. */
+ * never more of them than the ends of the commands that run, and a few answers. */
 struct waiting {
 	struct waiting *next;
 	struct sbx_init_message message;
@@ -43,6 +44,7 @@ struct init {
 	const struct sbx_init_setup *setup;
 	int control_fd;
 	int signal_fd;
+	bool empty;   /* sandboxd was told that nobody is left */
 	bool settled; /* the spawner knows that its descriptors are closed here */
 	struct command commands[SBX_INIT_COMMANDS_MAX];
 	struct waiting *first, **last;
@@ -105,9 +107,12 @@ static int join_namespaces(struct init *init, struct sbx_err *err)
 	return 0;
 }
 
-/* Still as the initial user namespace's root: the session cannot undo any of it. */
+/* Still as the initial user namespace's root: the session cannot undo any of it. In a namespace
+ * where an init lived before, /proc still is that of its dead pid namespace. */
 static int mount_proc(SBX_UNUSED struct init *init, struct sbx_err *err)
 {
+	if (umount2("/proc", MNT_DETACH) < 0 && errno != EINVAL) /* EINVAL: not a mount point */
+		return sbx_err_set(err, errno, "umount the former /proc: %m");
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return sbx_err_set(err, errno, "mount /proc: %m");
 	for (size_t i = 0; i < SBX_N_ELEMENTS(masks); i++)
@@ -159,6 +164,19 @@ static int watch_children(struct init *init, struct sbx_err *err)
 	init->signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (init->signal_fd < 0)
 		return sbx_err_set(err, errno, "make a signalfd: %m");
+	return 0;
+}
+
+/* The spawner is exempt from being killed for lack of memory (seat.h). What runs in a session goes
+ * before anything of the host does. Set with CAP_SYS_RESOURCE, it also is the least that the
+ * session can set (proc_pid_oom_score_adj(5)). */
+static int be_eligible(SBX_UNUSED struct init *init, struct sbx_err *err)
+{
+	static const char value[] = "500";
+	SBX_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, value, strlen(value)) < 0)
+		return sbx_err_set(err, errno, "set oom_score_adj: %m");
 	return 0;
 }
 
@@ -216,6 +234,7 @@ static int (*const steps[])(struct init *init, struct sbx_err *err) = {
 	join_namespaces,     /* needs the spawner's descriptors and the host's root */
 	arrange_descriptors, /* the namespaces are joined: their descriptors can go */
 	mount_proc,          /* the last mounts */
+	be_eligible,         /* needs the session's /proc and the host's root */
 	watch_children, set_limits,
 	enter_user_namespace,         /* from here on no right outside the sandbox */
 	drop_capabilities, lock_down, /* the filter refuses much of the above */
@@ -285,8 +304,29 @@ static int try_start(struct init *init, const struct sbx_init_message *m, int te
 	r = sbx_init_start(&start, ret_master, ret_pid, err);
 	if (r < 0)
 		return r;
-	*place = (struct command){.number = m->command, .pid = *ret_pid};
+	*place = (struct command){.number = m->command, .tree = {.leader = *ret_pid}};
 	return 0;
+}
+
+static void send_empty(struct init *init, uint32_t command)
+{
+	send_message(
+		init, &(struct sbx_init_message){.op = SBX_INIT_EMPTY, .command = command}, -EBADF);
+}
+
+static void free_place(struct command *command)
+{
+	sbx_init_tree_done(&command->tree);
+	*command = (struct command){0};
+}
+
+/* Orphans are our children: without a child there is nobody. */
+static void tell_if_empty(struct init *init)
+{
+	if (init->empty || waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT) == 0)
+		return;
+	init->empty = true;
+	send_empty(init, 0);
 }
 
 static void handle_start(struct init *init, const struct sbx_init_message *m, int text_fd)
@@ -298,9 +338,12 @@ static void handle_start(struct init *init, const struct sbx_init_message *m, in
 
 	answer.code = try_start(init, m, text_fd, &master, &pid, &err);
 	answer.pid = (uint32_t)pid;
+	init->empty = false;
 	if (answer.code < 0)
 		(void)snprintf(answer.detail, sizeof(answer.detail), "%.231s", err.message);
 	send_message(init, &answer, master);
+	if (answer.code < 0)
+		tell_if_empty(init); /* no end of a process will */
 }
 
 static void handle_signal(struct init *init, const struct sbx_init_message *m)
@@ -311,9 +354,11 @@ static void handle_signal(struct init *init, const struct sbx_init_message *m)
 		return;
 	/* one that has ended meanwhile is no error: its EXITED is on its way */
 	if (command)
-		sbx_init_signal_tree(command->pid, m->code);
+		sbx_init_tree_signal(&command->tree, m->code);
 	else if (!m->command)
 		(void)kill(-1, m->code); /* ESRCH: nobody is there */
+	if (command && command->exited && m->code == SIGKILL)
+		free_place(command);
 }
 
 static void handle_request(struct init *init)
@@ -332,6 +377,30 @@ static void handle_request(struct init *init)
 		handle_signal(init, &m);
 }
 
+static void tell_exit(struct init *init, struct command *command, int status)
+{
+	send_message(init,
+		&(struct sbx_init_message){
+			.op = SBX_INIT_EXITED, .command = command->number, .code = status},
+		-EBADF);
+	if (command->tree.n)
+		command->exited = true;
+	else
+		free_place(command);
+}
+
+static void tell_trees_gone(struct init *init)
+{
+	for (size_t i = 0; i < SBX_N_ELEMENTS(init->commands); i++) {
+		struct command *c = &init->commands[i];
+
+		if (!c->exited || !sbx_init_tree_gone(&c->tree))
+			continue;
+		send_empty(init, c->number);
+		free_place(c);
+	}
+}
+
 static void reap(struct init *init)
 {
 	struct signalfd_siginfo info;
@@ -339,21 +408,15 @@ static void reap(struct init *init)
 	int status;
 
 	(void)!read(init->signal_fd, &info, sizeof(info)); /* several may have become one */
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		for (size_t i = 0; i < SBX_N_ELEMENTS(init->commands); i++) {
 			struct command *c = &init->commands[i];
 
-			if (!c->number || c->pid != pid)
-				continue;
-			send_message(init,
-				&(struct sbx_init_message){.op = SBX_INIT_EXITED,
-					.command = c->number,
-					.code = status},
-				-EBADF);
-			*c = (struct command){0};
-			break;
+			if (c->number && !c->exited && c->tree.leader == pid)
+				tell_exit(init, c, status);
 		}
-	}
+	tell_trees_gone(init);
+	tell_if_empty(init);
 }
 
 static void serve(struct init *init)

@@ -29,9 +29,22 @@ struct sbx_init_start {
 int sbx_init_start(
 	const struct sbx_init_start *start, int *ret_master, pid_t *ret_pid, struct sbx_err *err);
 
-/* Sends sig to all processes of the terminal session that pid leads and to their descendants
- * (init_tree.c). */
-void sbx_init_signal_tree(pid_t pid, int sig);
+/* One command's processes, from its first signal on (init_tree.c). */
+struct sbx_init_member {
+	pid_t pid;
+	uint64_t started; /* tells it from a later one with the same number */
+};
+struct sbx_init_tree {
+	pid_t leader; /* the shell */
+	struct sbx_init_member *members;
+	size_t n;
+};
+/* Sends sig to all processes of the terminal session that the shell leads, to those that an earlier
+ * signal met, and to the descendants of all these. SIGKILL misses none that forks meanwhile. */
+void sbx_init_tree_signal(struct sbx_init_tree *tree, int sig);
+/* Whether all that the last signal met are gone, and the rest of the terminal session too. */
+bool sbx_init_tree_gone(struct sbx_init_tree *tree);
+void sbx_init_tree_done(struct sbx_init_tree *tree);
 
 /* Leaves open stdin, stdout, stderr and keep[]; closes all else (fds.c). */
 int sbx_fds_keep(const int *keep, size_t n_keep);

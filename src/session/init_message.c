@@ -12,7 +12,7 @@ int sbx_init_send(int control_fd, const struct sbx_init_message *message, int fd
 
 static bool well_formed(const struct sbx_init_message *m, ssize_t size)
 {
-	return size == sizeof(*m) && m->op >= SBX_INIT_START && m->op <= SBX_INIT_READY &&
+	return size == sizeof(*m) && m->op >= SBX_INIT_START && m->op <= SBX_INIT_EMPTY &&
 	       memchr(m->detail, '\0', sizeof(m->detail));
 }
 

@@ -75,6 +75,9 @@ static int run_child(void *data)
 			return fail_in_child(c, "dup2");
 	if (c->text_fd >= 0 && dup2(c->text_fd, TEXT_FD) < 0)
 		return fail_in_child(c, "dup2");
+	/* The end of the shell, which leads the terminal session, sends SIGHUP to what it started
+	 * (disassociate_ctty()): as under nohup(1), background children live on. */
+	(void)signal(SIGHUP, SIG_IGN);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* cannot fail with a valid set */
 	for (size_t i = 0; i < c->n_shells; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Slots: sessions as descriptors. A slot goes PREPARED (its init parked) -> RUNNING -> (init is
- * dead) and then back to PREPARED by RENEW or away by DROP.
+ * dead) and then to RUNNING again with a new init, back to PREPARED by RENEW, or away by DROP.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -127,12 +127,11 @@ int sbx_slot_run(struct sbx_spawn *spawn, uint32_t number, int control_fd, int c
 	r = find_idle(spawn, number, &slot, err);
 	if (r < 0)
 		return r;
-	if (slot->park_fd < 0)
-		return sbx_err_set(err, EALREADY, "slot %u has run and was not renewed", number);
-	if (cgroup_fd >= 0) {
+	if (cgroup_fd >= 0 || slot->park_fd < 0) {
 		/* into a cgroup at birth: moving a process there later stops the whole host's
 		 * forks for as long as an RCU grace period (cgroup_threadgroup_rwsem) */
 		sbx_slot_unpark_init(spawn, slot);
+		sbx_fd_close(&slot->init_pidfd);
 		r = sbx_slot_park_init(spawn, slot, cgroup_fd, err);
 		if (r < 0)
 			return r;

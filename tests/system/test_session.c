@@ -2,6 +2,7 @@
 /* What a command finds in a session, and what it leaves. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -305,6 +306,81 @@ Test(session, a_signal_reaches_the_commands_tree_and_nothing_else)
 	cr_assert_eq(live_command_finish(&s, &other, &output), 0);
 	cr_assert_str_eq(output.data, "lives\n");
 	live_expect(&s, "ps -eo args= | grep -c '[s]leep 100' || :", "0\n");
+	live_drop(&s);
+}
+
+/* Reads messages until this one comes; live_message() skips EMPTY. */
+static void await_message(struct live_session *s, uint32_t op, uint32_t command)
+{
+	struct pollfd ready = {.fd = s->control_fd, .events = POLLIN};
+	struct sbx_init_message m;
+
+	do {
+		SBX_CLOSE int fd = -EBADF;
+
+		cr_assert_eq(poll(&ready, 1, LIVE_TIMEOUT_MS), 1, "no message %u", op);
+		cr_assert_eq(sbx_init_read(s->control_fd, &m, &fd), 1, "init is gone");
+	} while (m.op != op || m.command != command);
+}
+
+Test(session, what_ignores_a_signal_and_loses_its_shell_is_met_by_the_next)
+{
+	static const char text[] =
+		"setsid sh -c \"trap '' TERM; echo up; while :; do sleep 0.01; done\" & wait";
+	struct sbx_init_message m = {.op = SBX_INIT_SIGNAL, .code = SIGTERM};
+	SBX_BUF struct sbx_buf output = SBX_BUF_INIT;
+	struct live_command c;
+	struct live_session s;
+	int status;
+
+	live_open(&live, &s, 0, "ws_a");
+	c = start(&s, text);
+	live_command_expect(&c, "up\n");
+	m.command = c.number;
+	cr_assert_eq(sbx_init_send(s.control_fd, &m, -EBADF), 0);
+	status = live_command_finish(&s, &c, &output);
+	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	live_expect(&s, "ps -eo args= | grep -c '[t]rap' || :", "1\n");
+	m.code = SIGKILL;
+	cr_assert_eq(sbx_init_send(s.control_fd, &m, -EBADF), 0);
+	live_expect(&s, "ps -eo args= | grep -c '[t]rap' || :", "0\n");
+	live_drop(&s);
+}
+
+Test(session, init_tells_when_a_signalled_tree_is_gone)
+{
+	static const char text[] = "setsid sh -c \"trap 'sleep 0.2; exit' TERM; echo up;"
+				   "while :; do sleep 0.01; done\" & wait";
+	struct sbx_init_message m = {.op = SBX_INIT_SIGNAL, .code = SIGTERM};
+	struct live_command c, other;
+	struct live_session s;
+
+	live_open(&live, &s, 0, "ws_a");
+	other = start(&s, "read x");
+	c = start(&s, text);
+	live_command_expect(&c, "up\n");
+	m.command = c.number;
+	cr_assert_eq(sbx_init_send(s.control_fd, &m, -EBADF), 0);
+	await_message(&s, SBX_INIT_EXITED, c.number);
+	await_message(&s, SBX_INIT_EMPTY, c.number);
+	cr_assert_eq(write(other.master_fd, "\n", 1), 1);
+	await_message(&s, SBX_INIT_EXITED, other.number);
+	await_message(&s, SBX_INIT_EMPTY, 0);
+	sbx_fd_close(&c.master_fd);
+	sbx_fd_close(&other.master_fd);
+	live_drop(&s);
+}
+
+Test(session, background_children_outlive_their_shell)
+{
+	SBX_BUF struct sbx_buf output = SBX_BUF_INIT;
+	struct live_command c;
+	struct live_session s;
+
+	live_open(&live, &s, 0, "ws_a");
+	c = start(&s, "sleep 1000 & :");
+	cr_assert_eq(live_command_finish(&s, &c, &output), 0);
+	live_expect(&s, "ps -eo args= | grep -c '[s]leep 1000' || :", "1\n");
 	live_drop(&s);
 }
 

@@ -142,19 +142,21 @@ Test(spawner, a_renewed_slot_is_fresh_and_has_the_same_root)
 	live_drop(&s);
 }
 
-Test(spawner, a_slot_runs_once_until_it_is_renewed)
+Test(spawner, a_slot_runs_again_in_the_same_namespaces)
 {
-	SBX_CLOSE int mine = -EBADF, theirs = -EBADF;
 	struct live_session s;
-	int pair[2];
 
-	cr_assert_eq(sbx_sock_pair(pair), 0);
-	mine = pair[0];
-	theirs = pair[1];
 	live_open(&live, &s, 0, "ws_a");
+	live_expect(&s, "echo kept | tee /tmp/f f", "kept\n");
 	live_stop(&s);
-	expect_refusal(sbx_spawner_run(live.spawner, ++live.tag, 0, theirs, -EBADF), -EALREADY,
-		"was not renewed");
+	for (int i = 0; i < 2; i++) {
+		live_run(&s);
+		live_expect(&s,
+			"cat /tmp/f f /proc/1/comm; ps -e --no-headers | wc -l;"
+			"grep -c ^proc /proc/mounts",
+			"kept\nkept\nsbx-init\n4\n1\n");
+		live_stop(&s);
+	}
 	live_drop(&s);
 }
 
