@@ -28,6 +28,7 @@
 
 #include <sys/types.h>
 
+#include "sbx/cgroup.h"
 #include "sbx/err.h"
 #include "sbx/id.h"
 
@@ -74,12 +75,16 @@ int sbx_spawner_unlayer(struct sbx_spawner *s, uint64_t tag, uint32_t number);
 int sbx_spawner_prepare(struct sbx_spawner *s, uint64_t tag, uint32_t slot, const char *session_dir,
 	const uint32_t *layers, size_t n_layers);
 /* control: init's end of the control socket (init.h); duplicated, the caller closes its own. START
- * may be sent into it before RUN. The reply carries init's pidfd. cgroup_fd: a cgroup v2 directory
- * to start in, or -EBADF; with one, the parked init is replaced by one that is born there. */
-int sbx_spawner_run(
-	struct sbx_spawner *s, uint64_t tag, uint32_t slot, int control_fd, int cgroup_fd);
+ * may be sent into it before RUN. The reply carries init's pidfd. */
+int sbx_spawner_run(struct sbx_spawner *s, uint64_t tag, uint32_t slot, int control_fd);
 int sbx_spawner_renew(struct sbx_spawner *s, uint64_t tag, uint32_t slot);
 int sbx_spawner_drop(struct sbx_spawner *s, uint64_t tag, uint32_t slot);
+/* The control group in which the inits of a slot are born from its next PREPARE on, and so all that
+ * runs in it; NULL: in the spawner's own again. For a slot that is not in use (-EBUSY); it outlives
+ * DROP, since the first use of a v1 group is expensive. Once NULL is answered, nothing of the
+ * spawner is in the former group. The caller closes its descriptors. */
+int sbx_spawner_seat(
+	struct sbx_spawner *s, uint64_t tag, uint32_t slot, const struct sbx_cgroup_entry *entry);
 
 struct sbx_spawner_reply {
 	uint64_t tag;

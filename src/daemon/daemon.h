@@ -24,6 +24,7 @@
 
 #define DAEMON_IDLE_NS (60 * SBX_NSEC_PER_SEC) /* without client, command or managed session */
 
+struct sbx_cgroup_host;
 struct client;
 struct command;
 struct commits;
@@ -52,6 +53,7 @@ struct daemon {
 	struct sbx_job_context context; /* the directories, by descriptor */
 	struct sbx_head_log *log;
 	struct pool *pool;
+	struct sbx_cgroup_host *cgroups;
 	struct slots *slots;
 	struct commits *commits;
 

@@ -250,12 +250,13 @@ static int open_cgroups(struct start *start, struct sbx_err *err)
 	return r;
 }
 
-/* A file in a tmpfs counts as memory: a full one alone must not use up the limit. */
+/* A file in a tmpfs counts as memory, and outlives the command that made it: all five of a session
+ * together must not use up the limit. */
 static uint64_t tmp_bytes(const struct sbx_cgroup_host *cgroups)
 {
 	uint64_t memory = sbx_cgroup_host_limits(cgroups)->memory_max;
 
-	return memory ? SBX_MIN(memory / 2, TMP_BYTES_MAX) : TMP_BYTES_MAX;
+	return memory ? SBX_MIN(memory / 8, TMP_BYTES_MAX) : TMP_BYTES_MAX;
 }
 
 static int start_spawner(struct start *start, struct sbx_err *err)

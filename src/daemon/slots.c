@@ -12,7 +12,8 @@ struct layer_ref {
 
 struct slot {
 	bool used;
-	uint32_t *layers; /* numbers, bottom first */
+	struct sbx_cgroup *group; /* may outlive the session; NULL: none (yet) */
+	uint32_t *layers;         /* numbers, bottom first */
 	size_t n_layers;
 };
 
@@ -23,6 +24,7 @@ struct pending {
 	void *data;
 	uint32_t slot;
 	bool is_prepare, is_drop;
+	struct sbx_cgroup *group; /* to be removed when this is answered */
 };
 STAILQ_HEAD(pending_list, pending);
 
@@ -36,6 +38,7 @@ struct slots {
 	size_t n_used;
 	struct pending_list pending;
 	uint64_t next_tag;
+	unsigned int n_groups_made; /* ever: their names are not used twice */
 };
 
 static struct pending *pending_add(
@@ -57,6 +60,33 @@ static void pending_undo(struct slots *slots, struct pending *pending)
 	free(pending);
 }
 
+/* Nothing of the spawner is in the group any more, or the spawner is gone. */
+static void pending_done(struct pending *pending)
+{
+	sbx_cgroup_free(pending->group);
+	free(pending);
+}
+
+/* One that could not be entered also fails the slot's next session. */
+static void on_group(void *data SBX_UNUSED, int fd, const struct sbx_err *err)
+{
+	sbx_fd_close(&fd);
+	if (err)
+		daemon_log("change the control group of sessions: %s", err->message);
+}
+
+static void take_group_away(struct slots *slots, uint32_t number)
+{
+	struct pending *pending = pending_add(slots, on_group, NULL, SLOT_NONE);
+
+	if (!pending)
+		return; /* it is kept, as those of lower numbers are */
+	if (sbx_spawner_seat(slots->spawner, slots->next_tag, number, NULL) < 0)
+		pending_undo(slots, pending);
+	else
+		pending->group = sbx_take(&slots->slots[number].group);
+}
+
 static void release_slot(struct slots *slots, uint32_t number)
 {
 	struct slot *slot = &slots->slots[number];
@@ -64,8 +94,10 @@ static void release_slot(struct slots *slots, uint32_t number)
 	for (size_t i = 0; i < slot->n_layers; i++)
 		slots->layers[slot->layers[i]].users--;
 	free(slot->layers);
-	*slot = (struct slot){0};
+	*slot = (struct slot){.group = slot->group};
 	slots->n_used--;
+	if (slot->group && number >= SLOT_GROUPS_KEPT)
+		take_group_away(slots, number);
 	slots_head_changed(slots);
 }
 
@@ -91,7 +123,7 @@ static void on_reply(void *data, uint32_t events SBX_UNUSED)
 			pending->done(pending->data, reply.fd, reply.code < 0 ? &err : NULL);
 		else
 			sbx_fd_close(&reply.fd);
-		free(pending);
+		pending_done(pending);
 	}
 }
 
@@ -137,13 +169,16 @@ void slots_free(struct slots *slots)
 		return;
 	sbx_watch_free(slots->reply_watch);
 	sbx_watch_free(slots->death_watch);
+	sbx_spawner_free(slots->spawner);
 	while ((pending = STAILQ_FIRST(&slots->pending))) {
 		STAILQ_REMOVE_HEAD(&slots->pending, entry);
-		free(pending);
+		pending_done(pending);
 	}
-	for (size_t i = 0; i < SBX_SPAWN_SLOTS_MAX; i++)
+	for (size_t i = 0; i < SBX_SPAWN_SLOTS_MAX; i++) {
 		free(slots->slots[i].layers);
-	sbx_spawner_free(slots->spawner);
+		/* what the spawner's last processes still hold is swept by the next start */
+		sbx_cgroup_free(slots->slots[i].group);
+	}
 	free(slots->layers);
 	free(slots);
 }
@@ -255,6 +290,49 @@ static int fill_slot(struct slots *slots, struct slot *slot, const struct sbx_st
 	return 0;
 }
 
+static int send_group(
+	struct slots *slots, uint32_t number, const struct sbx_cgroup *group, struct sbx_err *err)
+{
+	SBX_CLEANUP(sbx_cgroup_entry_done)
+	struct sbx_cgroup_entry entry = {.unified_fd = -EBADF};
+	struct pending *pending;
+	int r = sbx_cgroup_entry_open(group, &entry, err);
+
+	if (r < 0)
+		return r;
+	pending = pending_add(slots, on_group, NULL, SLOT_NONE);
+	if (!pending)
+		return sbx_err_set(err, ENOMEM, "use a control group: %m");
+	r = sbx_spawner_seat(slots->spawner, slots->next_tag, number, &entry);
+	if (r < 0) {
+		pending_undo(slots, pending);
+		return sbx_err_set(err, -r, "use a control group: %m");
+	}
+	return 0;
+}
+
+/* A failure here fails the session: a limit that was promised would not hold. */
+static int give_group(struct slots *slots, uint32_t number)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+	struct sbx_cgroup *group;
+	char name[32];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "s%u-%u", number, ++slots->n_groups_made);
+	r = sbx_cgroup_new(slots->daemon->cgroups, name, &group, &err);
+	if (r == 0) {
+		r = send_group(slots, number, group, &err);
+		if (r == 0)
+			slots->slots[number].group = group;
+		else
+			sbx_cgroup_free(group);
+	}
+	if (r < 0)
+		daemon_log("%s", err.message);
+	return r;
+}
+
 int slot_prepare(struct slots *slots, const char *session_dir, const struct sbx_stack *stack,
 	slot_done_fn done, void *data, uint32_t *ret_slot)
 {
@@ -270,7 +348,9 @@ int slot_prepare(struct slots *slots, const char *session_dir, const struct sbx_
 	slot = &slots->slots[number];
 	slot->used = true;
 	slots->n_used++;
-	r = fill_slot(slots, slot, stack);
+	r = slot->group ? 0 : give_group(slots, number);
+	if (r == 0)
+		r = fill_slot(slots, slot, stack);
 	pending = r == 0 ? pending_add(slots, done, data, number) : NULL;
 	if (r == 0 && !pending)
 		r = -ENOMEM;
@@ -296,7 +376,7 @@ int slot_run(struct slots *slots, uint32_t slot, int control_fd, slot_done_fn do
 
 	if (!pending)
 		return -ENOMEM;
-	r = sbx_spawner_run(slots->spawner, slots->next_tag, slot, control_fd, -EBADF);
+	r = sbx_spawner_run(slots->spawner, slots->next_tag, slot, control_fd);
 	if (r < 0)
 		pending_undo(slots, pending);
 	return r;
@@ -327,4 +407,35 @@ int slot_drop(struct slots *slots, uint32_t slot, slot_done_fn done, void *data)
 	if (r < 0)
 		pending_undo(slots, pending);
 	return r;
+}
+
+static const struct sbx_cgroup *group_of(const struct slots *slots, uint32_t slot)
+{
+	return slot == SLOT_NONE ? NULL : slots->slots[slot].group;
+}
+
+void slot_kill(struct slots *slots, uint32_t slot)
+{
+	const struct sbx_cgroup *group = group_of(slots, slot);
+
+	if (group)
+		sbx_cgroup_kill(group);
+}
+
+void slot_count(const struct slots *slots, uint32_t slot, struct sbx_cgroup_counts *ret)
+{
+	const struct sbx_cgroup *group = group_of(slots, slot);
+
+	*ret = (struct sbx_cgroup_counts){0};
+	if (group)
+		sbx_cgroup_count(group, ret);
+}
+
+void slot_use(const struct slots *slots, uint32_t slot, struct sbx_cgroup_usage *ret)
+{
+	const struct sbx_cgroup *group = group_of(slots, slot);
+
+	*ret = (struct sbx_cgroup_usage){0};
+	if (group)
+		sbx_cgroup_use(group, ret);
 }

@@ -7,9 +7,14 @@
 #define SBX_DAEMON_SLOTS_H
 
 #include "daemon.h"
+#include "sbx/cgroup.h"
 #include "sbx/spawner.h"
 
 #define SLOT_NONE UINT32_MAX
+
+/* Slots with a lower number keep their control group when they are dropped: the next session need
+ * not wait for a new one (spawner.h, SEAT). */
+#define SLOT_GROUPS_KEPT 8
 
 /* The end of a slot request: err is NULL on success; fd (or -EBADF) belongs to the callee. */
 typedef void (*slot_done_fn)(void *data, int fd, const struct sbx_err *err);
@@ -28,6 +33,13 @@ int slot_renew(struct slots *slots, uint32_t slot, slot_done_fn done, void *data
 int slot_drop(struct slots *slots, uint32_t slot, slot_done_fn done, void *data);
 /* Detaches layers that neither the head nor a slot needs. */
 void slots_head_changed(struct slots *slots);
+/* Kills all processes of the slot's session, where the kernel can do that in one step; its init has
+ * to be killed all the same. */
+void slot_kill(struct slots *slots, uint32_t slot);
+/* Of the slot's control group; 0 without one. Sessions that use the slot one after the other share
+ * it: what matters is the difference of two counts. */
+void slot_count(const struct slots *slots, uint32_t slot, struct sbx_cgroup_counts *ret);
+void slot_use(const struct slots *slots, uint32_t slot, struct sbx_cgroup_usage *ret);
 size_t slots_in_use(const struct slots *slots);
 
 #endif

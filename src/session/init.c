@@ -167,9 +167,9 @@ static int watch_children(struct init *init, struct sbx_err *err)
 	return 0;
 }
 
-/* The spawner is exempt from being killed for lack of memory (seat.h). What runs in a session goes
- * before anything of the host does. Set with CAP_SYS_RESOURCE, it also is the least that the
- * session can set (proc_pid_oom_score_adj(5)). */
+/* The spawner is exempt from being killed for lack of memory, or shall be the last (seat.h). What
+ * runs in a session goes before anything of the host does. Set with CAP_SYS_RESOURCE, it also is
+ * the least that the session can set (proc_pid_oom_score_adj(5)). */
 static int be_eligible(SBX_UNUSED struct init *init, struct sbx_err *err)
 {
 	static const char value[] = "500";

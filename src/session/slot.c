@@ -61,7 +61,7 @@ static int slot_fill(struct sbx_spawn *spawn, struct sbx_slot *slot, const char 
 	slot->mounted = true;
 	r = sbx_slot_make_namespaces(spawn, slot, err);
 	if (r >= 0)
-		r = sbx_slot_park_init(spawn, slot, -EBADF, err);
+		r = sbx_slot_park_init(spawn, slot, err);
 	if (r < 0)
 		return r;
 	sbx_overlay_path(slot->number, path);
@@ -83,6 +83,11 @@ int sbx_slot_prepare(struct sbx_spawn *spawn, uint32_t number, const char *sessi
 		return sbx_err_set(err, EINVAL, "slot %u: bad number, directory or layers", number);
 	if (spawn->slots[number])
 		return sbx_err_set(err, EEXIST, "slot %u is in use", number);
+	if (spawn->seat_failed[number])
+		return sbx_err_set(err, EOPNOTSUPP,
+			"the control group of slot %u could not be used, so no limit would hold; "
+			"the log of sandboxd says why",
+			number);
 	r = slot_new(spawn, number, layers, n_layers, &slot, err);
 	if (r < 0)
 		return r;
@@ -117,8 +122,8 @@ static int find_idle(
 	return 0;
 }
 
-int sbx_slot_run(struct sbx_spawn *spawn, uint32_t number, int control_fd, int cgroup_fd,
-	int *ret_pidfd, struct sbx_err *err)
+int sbx_slot_run(struct sbx_spawn *spawn, uint32_t number, int control_fd, int *ret_pidfd,
+	struct sbx_err *err)
 {
 	SBX_CLOSE int copy = -EBADF;
 	struct sbx_slot *slot;
@@ -127,12 +132,9 @@ int sbx_slot_run(struct sbx_spawn *spawn, uint32_t number, int control_fd, int c
 	r = find_idle(spawn, number, &slot, err);
 	if (r < 0)
 		return r;
-	if (cgroup_fd >= 0 || slot->park_fd < 0) {
-		/* into a cgroup at birth: moving a process there later stops the whole host's
-		 * forks for as long as an RCU grace period (cgroup_threadgroup_rwsem) */
-		sbx_slot_unpark_init(spawn, slot);
+	if (slot->park_fd < 0) { /* it has run before */
 		sbx_fd_close(&slot->init_pidfd);
-		r = sbx_slot_park_init(spawn, slot, cgroup_fd, err);
+		r = sbx_slot_park_init(spawn, slot, err);
 		if (r < 0)
 			return r;
 	}
@@ -159,7 +161,7 @@ int sbx_slot_renew(struct sbx_spawn *spawn, uint32_t number, struct sbx_err *err
 	sbx_ns_set_done(&slot->ns);
 	r = sbx_slot_make_namespaces(spawn, slot, err);
 	if (r >= 0)
-		r = sbx_slot_park_init(spawn, slot, -EBADF, err);
+		r = sbx_slot_park_init(spawn, slot, err);
 	if (r < 0)
 		sbx_ns_set_done(&slot->ns); /* without an init, RUN is refused */
 	return r;

@@ -24,8 +24,7 @@ int sbx_slot_make_namespaces(struct sbx_spawn *spawn, struct sbx_slot *slot, str
  * Inits ahead of need (slot_init.c). Forking one and giving up its rights takes longer than the
  * rest of a short session: so PREPARE and RENEW start it, and RUN only hands it the control socket.
  */
-int sbx_slot_park_init(
-	struct sbx_spawn *spawn, struct sbx_slot *slot, int cgroup_fd, struct sbx_err *err);
+int sbx_slot_park_init(struct sbx_spawn *spawn, struct sbx_slot *slot, struct sbx_err *err);
 /* Ends a parked init and waits until it is gone; no-op when none is parked. */
 void sbx_slot_unpark_init(struct sbx_spawn *spawn, struct sbx_slot *slot);
 /* Hands the control socket over: the init runs. */

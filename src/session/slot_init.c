@@ -6,6 +6,7 @@
 #include "init.h"
 #include "sbx/sock.h"
 #include "sbx/sys.h"
+#include "seat.h"
 #include "slot.h"
 
 void sbx_slot_settle(struct sbx_spawn *spawn)
@@ -24,14 +25,18 @@ void sbx_slot_settle(struct sbx_spawn *spawn)
 	spawn->starting = NULL;
 }
 
-int sbx_slot_park_init(
-	struct sbx_spawn *spawn, struct sbx_slot *slot, int cgroup_fd, struct sbx_err *err)
+static void run_init(const void *setup)
+{
+	sbx_init_main(setup);
+}
+
+int sbx_slot_park_init(struct sbx_spawn *spawn, struct sbx_slot *slot, struct sbx_err *err)
 {
 	SBX_CLOSE int ours = -EBADF, theirs = -EBADF;
+	struct sbx_init_setup setup;
 	int pair[2], r, pidfd = -EBADF;
 	struct clone_args args = {
 		.flags = CLONE_NEWPID | CLONE_PIDFD,
-		.exit_signal = SIGCHLD,
 		.pidfd = (uintptr_t)&pidfd,
 	};
 	pid_t pid;
@@ -42,22 +47,17 @@ int sbx_slot_park_init(
 		return sbx_err_set(err, -r, "make a socket pair: %m");
 	ours = pair[0];
 	theirs = pair[1];
-	if (cgroup_fd >= 0) {
-		args.flags |= CLONE_INTO_CGROUP;
-		args.cgroup = (uint64_t)cgroup_fd;
-	}
-	pid = sbx_sys_clone3(&args);
+	setup = (struct sbx_init_setup){
+		.ns = slot->ns,
+		.user_ns = spawn->user_ns,
+		.park_fd = theirs,
+		.lock_fd = spawn->config->lock_fd,
+		.root_at = spawn->config->root_at,
+		.filter = spawn->filter,
+	};
+	pid = sbx_seat_clone(spawn->seats[slot->number], &args, run_init, &setup);
 	if (pid < 0)
 		return sbx_err_set(err, -pid, "start the session's init: %m");
-	if (pid == 0)
-		sbx_init_main(&(struct sbx_init_setup){
-			.ns = slot->ns,
-			.user_ns = spawn->user_ns,
-			.park_fd = theirs,
-			.lock_fd = spawn->config->lock_fd,
-			.root_at = spawn->config->root_at,
-			.filter = spawn->filter,
-		});
 	slot->init_pidfd = pidfd;
 	slot->park_fd = sbx_fd_take(&ours);
 	spawn->starting = slot;
@@ -90,5 +90,28 @@ int sbx_slot_release_init(
 	if (spawn->starting == slot)
 		sbx_slot_settle(spawn); /* RUN right after PREPARE: its word is still to come */
 	sbx_fd_close(&slot->park_fd);
+	return 0;
+}
+
+int sbx_slot_seat(struct sbx_spawn *spawn, uint32_t number, const struct sbx_cgroup_entry *entry,
+	struct sbx_err *err)
+{
+	struct sbx_seat *seat = NULL;
+	int r;
+
+	if (number >= SBX_SPAWN_SLOTS_MAX)
+		return sbx_err_set(err, EINVAL, "there is no slot %u", number);
+	if (spawn->slots[number])
+		return sbx_err_set(err, EBUSY, "slot %u is in use", number);
+	sbx_seat_free(sbx_take(&spawn->seats[number]));
+	spawn->seat_failed[number] = false;
+	if (entry->unified_fd < 0 && !entry->n_procs)
+		return 0;
+	r = sbx_seat_new(spawn->proc_fd, entry, &seat, err);
+	if (r < 0) {
+		spawn->seat_failed[number] = true;
+		return sbx_err_wrap(err, r, "slot %u", number);
+	}
+	spawn->seats[number] = seat;
 	return 0;
 }

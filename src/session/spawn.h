@@ -19,6 +19,7 @@ struct sbx_ns_set {
 };
 #define SBX_NS_SET_EMPTY ((struct sbx_ns_set){-EBADF, -EBADF, -EBADF, -EBADF})
 
+struct sbx_seat;
 struct sbx_slot;
 
 struct sbx_spawn {
@@ -35,6 +36,8 @@ struct sbx_spawn {
 	/* By layer number: 0 not attached, else 1 + how many slots use it. */
 	uint16_t layer_users[SBX_SPAWN_NAMES_MAX];
 	struct sbx_slot *slots[SBX_SPAWN_SLOTS_MAX];
+	struct sbx_seat *seats[SBX_SPAWN_SLOTS_MAX]; /* by slot; NULL: no control group */
+	bool seat_failed[SBX_SPAWN_SLOTS_MAX];       /* then nothing is prepared: no limit holds */
 	struct sbx_slot *starting; /* its init still holds copies of our descriptors (slot.h) */
 };
 
@@ -46,11 +49,15 @@ int sbx_spawn_open_ns(
 int sbx_spawn_layer(struct sbx_spawn *spawn, uint32_t number, const char *id, struct sbx_err *err);
 int sbx_spawn_unlayer(struct sbx_spawn *spawn, uint32_t number, struct sbx_err *err);
 
+/* Gives the slot a seat in place of the one it had; an empty entry gives none (slot_init.c). */
+int sbx_slot_seat(struct sbx_spawn *spawn, uint32_t number, const struct sbx_cgroup_entry *entry,
+	struct sbx_err *err);
+
 /* Slots (slot.c): see spawner.h. ret_fd, ret_pidfd belong to the caller. */
 int sbx_slot_prepare(struct sbx_spawn *spawn, uint32_t number, const char *session_dir,
 	const uint32_t *layers, size_t n_layers, int *ret_fd, struct sbx_err *err);
-int sbx_slot_run(struct sbx_spawn *spawn, uint32_t number, int control_fd, int cgroup_fd,
-	int *ret_pidfd, struct sbx_err *err);
+int sbx_slot_run(struct sbx_spawn *spawn, uint32_t number, int control_fd, int *ret_pidfd,
+	struct sbx_err *err);
 int sbx_slot_renew(struct sbx_spawn *spawn, uint32_t number, struct sbx_err *err);
 int sbx_slot_drop(struct sbx_spawn *spawn, uint32_t number, struct sbx_err *err);
 

@@ -198,13 +198,26 @@ int sbx_spawner_prepare(struct sbx_spawner *s, uint64_t tag, uint32_t slot, cons
 	return request(s, &q, NULL, 0);
 }
 
-int sbx_spawner_run(
-	struct sbx_spawner *s, uint64_t tag, uint32_t slot, int control_fd, int cgroup_fd)
+int sbx_spawner_run(struct sbx_spawner *s, uint64_t tag, uint32_t slot, int control_fd)
 {
 	struct sbx_spawn_request q = {.tag = tag, .op = SBX_SPAWN_RUN, .number = slot};
-	const int fds[] = {control_fd, cgroup_fd};
 
-	return request(s, &q, fds, cgroup_fd >= 0 ? 2 : 1);
+	return request(s, &q, &control_fd, 1);
+}
+
+int sbx_spawner_seat(
+	struct sbx_spawner *s, uint64_t tag, uint32_t slot, const struct sbx_cgroup_entry *entry)
+{
+	struct sbx_spawn_request q = {.tag = tag, .op = SBX_SPAWN_SEAT, .number = slot};
+	int fds[SBX_CGROUP_PLACES_MAX + 1];
+	size_t n = 0;
+
+	if (entry && entry->unified_fd >= 0)
+		fds[n++] = entry->unified_fd;
+	q.n_unified = (uint32_t)n;
+	for (size_t i = 0; entry && i < entry->n_procs; i++)
+		fds[n++] = entry->procs_fds[i];
+	return request(s, &q, fds, n);
 }
 
 int sbx_spawner_renew(struct sbx_spawner *s, uint64_t tag, uint32_t slot)

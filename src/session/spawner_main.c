@@ -62,9 +62,7 @@ static int handle_prepare(struct sbx_spawn *spawn, const struct sbx_spawn_reques
 static int handle_run(struct sbx_spawn *spawn, const struct sbx_spawn_request *q,
 	const struct request_fds *fds, int *ret_fd, struct sbx_err *err)
 {
-	int cgroup_fd = fds->n > 1 ? fds->fds[1] : -EBADF;
-
-	return sbx_slot_run(spawn, q->number, fds->fds[0], cgroup_fd, ret_fd, err);
+	return sbx_slot_run(spawn, q->number, fds->fds[0], ret_fd, err);
 }
 
 static int handle_renew(struct sbx_spawn *spawn, const struct sbx_spawn_request *q,
@@ -79,6 +77,20 @@ static int handle_drop(struct sbx_spawn *spawn, const struct sbx_spawn_request *
 	return sbx_slot_drop(spawn, q->number, err);
 }
 
+static int handle_seat(struct sbx_spawn *spawn, const struct sbx_spawn_request *q,
+	const struct request_fds *fds, SBX_UNUSED int *ret_fd, struct sbx_err *err)
+{
+	struct sbx_cgroup_entry entry = {.unified_fd = -EBADF};
+
+	if (q->n_unified > 1 || q->n_unified > fds->n)
+		return sbx_err_set(err, EPROTO, "request %u is not well-formed", q->op);
+	if (q->n_unified)
+		entry.unified_fd = fds->fds[0];
+	for (size_t i = q->n_unified; i < fds->n; i++)
+		entry.procs_fds[entry.n_procs++] = fds->fds[i];
+	return sbx_slot_seat(spawn, q->number, &entry, err);
+}
+
 static const struct handler {
 	int (*handle)(struct sbx_spawn *spawn, const struct sbx_spawn_request *q,
 		const struct request_fds *fds, int *ret_fd, struct sbx_err *err);
@@ -87,9 +99,10 @@ static const struct handler {
 	[SBX_SPAWN_LAYER] = {handle_layer, 0, 0},
 	[SBX_SPAWN_UNLAYER] = {handle_unlayer, 0, 0},
 	[SBX_SPAWN_PREPARE] = {handle_prepare, 0, 0},
-	[SBX_SPAWN_RUN] = {handle_run, 1, 2},
+	[SBX_SPAWN_RUN] = {handle_run, 1, 1},
 	[SBX_SPAWN_RENEW] = {handle_renew, 0, 0},
 	[SBX_SPAWN_DROP] = {handle_drop, 0, 0},
+	[SBX_SPAWN_SEAT] = {handle_seat, 0, SBX_CGROUP_PLACES_MAX},
 };
 
 static int handle(struct sbx_spawn *spawn, const struct sbx_spawn_request *q, size_t size,

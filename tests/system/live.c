@@ -166,7 +166,7 @@ static void start_init(struct live_session *s)
 	cr_assert_eq(sbx_sock_pair(pair), 0);
 	s->control_fd = pair[0];
 	cr_assert_eq(
-		sbx_spawner_run(s->live->spawner, ++s->live->tag, s->slot, pair[1], -EBADF), 0);
+		sbx_spawner_run(s->live->spawner, ++s->live->tag, s->slot, pair[1]), 0);
 	sbx_fd_close(&pair[1]);
 }
 
