@@ -227,10 +227,13 @@ static const struct subject own_subjects[] = {
 	{.name = "durable append of 128 bytes", .run = run_durable_append},
 };
 
+/* Reads to the end, so that sandbox-mcp can end in order. */
 static void finish_client(struct client *client)
 {
 	if (client->in)
 		(void)fclose(client->in);
+	while (client->out && getline(&client->line, &client->line_capacity, client->out) >= 0)
+		;
 	if (client->out)
 		(void)fclose(client->out);
 	free(client->line);
