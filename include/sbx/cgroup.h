@@ -53,7 +53,7 @@ struct sbx_cgroup_counts {
 /* What is in use now. */
 struct sbx_cgroup_usage {
 	uint64_t memory_bytes; /* with the page cache of files that the session alone has read */
-	uint64_t n_processes;  /* and threads; init is one of them */
+	uint64_t n_processes;  /* and threads; with init and, in v1, the helper that starts it */
 };
 
 struct sbx_cgroup_host; /* the places of one sandbox */
@@ -83,7 +83,8 @@ const char *sbx_cgroup_resource_name(enum sbx_cgroup_resource resource);
 /* Makes the group, or takes an empty one that is still there, and sets its limits. */
 int sbx_cgroup_new(const struct sbx_cgroup_host *host, const char *name, struct sbx_cgroup **ret,
 	struct sbx_err *err);
-/* Removes the group; one that still has processes stays until the next sweep. NULL is fine. */
+/* Kills what is left in the group, where the kernel can (v2: cgroup.kill), and removes it; one that
+ * still has processes stays until the next sweep. NULL is fine. */
 void sbx_cgroup_free(struct sbx_cgroup *group);
 
 /* How a process gets in: for sbx_spawner_seat(). The descriptors belong to the caller. */
@@ -96,8 +97,6 @@ int sbx_cgroup_entry_open(
 	const struct sbx_cgroup *group, struct sbx_cgroup_entry *ret, struct sbx_err *err);
 void sbx_cgroup_entry_done(struct sbx_cgroup_entry *entry);
 
-/* Kills all that is in the group, where the kernel can (v2); else does nothing. */
-void sbx_cgroup_kill(const struct sbx_cgroup *group);
 /* What cannot be read counts as 0. */
 void sbx_cgroup_count(const struct sbx_cgroup *group, struct sbx_cgroup_counts *ret);
 void sbx_cgroup_use(const struct sbx_cgroup *group, struct sbx_cgroup_usage *ret);

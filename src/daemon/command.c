@@ -205,6 +205,7 @@ void command_send_start(struct command *command, int control_fd)
 	(void)snprintf(command->session_id, sizeof(command->session_id), "%s",
 		command->session->id); /* ids fit */
 	command->state = COMMAND_STARTING;
+	command_count_limits(command);
 	(void)command_save(command); /* for a crash; the command itself needs no file */
 	r = sbx_init_send(control_fd, &message, command->text_fd);
 	sbx_fd_close(&command->text_fd);
@@ -228,7 +229,7 @@ void command_started(struct command *command, const struct sbx_init_message *mes
 	else if ((r = command_open_terminal(command, master_fd)) < 0)
 		(void)sbx_err_set(&err, -r, "open the terminal of %s: %m", command->id);
 	if (r < 0) {
-		command->note = strdup(err.message);
+		command_add_note(command, err.message);
 		command_exited(command, 126 << 8);
 		return;
 	}
@@ -256,6 +257,7 @@ static void set_status(struct command *command, int wait_status)
 	} else {
 		command->status = code == 0 ? "ok" : "error";
 	}
+	command_note_limits(command);
 }
 
 void command_exited(struct command *command, int wait_status)
@@ -287,8 +289,8 @@ void command_killed_with_session(struct command *command)
 	command->state = COMMAND_EXITED;
 	set_status(command, SIGKILL);
 	command->ended_ns = sbx_now_ns();
-	if (!expected && !command->note)
-		command->note = strdup("killed together with its workspace session");
+	if (!expected)
+		command_add_note(command, "killed together with its workspace session");
 }
 
 void command_kill(struct command *command)

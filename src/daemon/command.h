@@ -12,6 +12,7 @@
 #define SBX_DAEMON_COMMAND_H
 
 #include "client.h"
+#include "sbx/cgroup.h"
 #include "sbx/init.h"
 #include "sbx/transcript.h"
 #include "session.h"
@@ -80,9 +81,10 @@ struct command {
 
 	const char *status; /* the contract's word; "running" until ENDED */
 	int exit_code;
-	struct json_object *outcome; /* publish, publish_rejected, ...: members of the result */
-	bool crashed;                /* read back as running: its sandboxd is gone */
-	char *note;                  /* plain words: what limit or accident ended it */
+	struct json_object *outcome;     /* publish, publish_rejected, ...: members of the result */
+	bool crashed;                    /* read back as running: its sandboxd is gone */
+	struct sbx_cgroup_counts counts; /* of its session's group, when it started */
+	char *note; /* plain words, a line each: what limit or accident it met; or NULL */
 
 	struct request_list waiters;
 };
@@ -113,6 +115,15 @@ void command_publish(
 void command_kill(struct command *command);
 /* None of its processes is left: the grace need not be waited for. */
 void command_tree_empty(struct command *command);
+
+/* command_note.c */
+/* text: one or more lines. */
+void command_add_note(struct command *command, const char *text);
+/* Before it starts, and when it has ended: what happened between is noted. */
+void command_count_limits(struct command *command);
+void command_note_limits(struct command *command);
+/* A new array, one string for each line. */
+struct json_object *command_notes(const struct command *command);
 
 /* command_io.c */
 int command_open_terminal(struct command *command, int master_fd);

@@ -96,14 +96,8 @@ void command_add_outcome(struct json_object *answer, const struct command *comma
 			if (strcmp(key, "workspace_session_id"))
 				add_copy(answer, key, value);
 	}
-	if (command->note) {
-		struct json_object *notes = json_object_new_array();
-
-		if (!notes ||
-			json_object_array_add(notes, json_object_new_string(command->note)) < 0)
-			abort();
-		sbx_json_add(answer, "notes", notes);
-	}
+	if (command->note)
+		sbx_json_add(answer, "notes", command_notes(command));
 }
 
 static enum sbx_transcript_window_flags window_flags(const struct command *command)

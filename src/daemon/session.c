@@ -164,6 +164,7 @@ static void on_prepared(void *data, int fd, const struct sbx_err *err)
 	sbx_fd_close(&session->root_fd);
 	session->root_fd = fd;
 	session->state = SESSION_READY;
+	slot_count(session->daemon->slots, session->slot, &session->counts);
 	if (session_dir_upper(session->daemon->context.sessions_fd, session->id,
 		    &session->upper_stat, &empty) < 0)
 		session->upper_stat = (struct stat){0}; /* then it never counts as untouched */
@@ -344,6 +345,7 @@ bool session_become_standby(struct session *session)
 	standby->base = session->base;
 	standby->upper_stat = session->upper_stat;
 	standby->slot = session->slot;
+	slot_count(daemon->slots, standby->slot, &standby->counts);
 	standby->root_fd = sbx_fd_take(&session->root_fd);
 	session->base = (struct sbx_head){0};
 	session->slot = SLOT_NONE;

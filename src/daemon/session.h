@@ -6,6 +6,7 @@
 
 #include "client.h"
 #include "daemon.h"
+#include "sbx/cgroup.h"
 
 #define SESSIONS_MAX         512 /* live in one sandbox; more is server_busy */
 #define SESSION_COMMANDS_MAX 256 /* running in one session */
@@ -41,6 +42,7 @@ struct session {
 	uint32_t slot;
 	int root_fd; /* O_PATH of the overlay's root, for the file tools */
 	struct stat upper_stat;
+	struct sbx_cgroup_counts counts; /* of its slot's group, when it got the slot */
 	size_t n_file_jobs; /* hold a copy of root_fd: the overlay cannot be released before */
 	int control_fd;
 	struct sbx_watch *control_watch;

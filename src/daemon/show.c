@@ -109,12 +109,31 @@ static struct session *asked_session(struct request *request)
 	return session;
 }
 
+static void add_usage(struct json_object *o, const struct session *session)
+{
+	const struct slots *slots = session->daemon->slots;
+	struct sbx_cgroup_counts counts;
+	struct sbx_cgroup_usage usage;
+
+	slot_use(slots, session->slot, &usage);
+	slot_count(slots, session->slot, &counts);
+	sbx_json_add_int(o, "memory_bytes", (int64_t)usage.memory_bytes);
+	sbx_json_add_int(o, "process_count", (int64_t)usage.n_processes);
+	sbx_json_add_double(o, "cpu_throttled_seconds",
+		(double)(counts.cpu_throttled_ns - session->counts.cpu_throttled_ns) /
+			(double)SBX_NSEC_PER_SEC);
+}
+
 void op_session_show(struct request *request)
 {
 	struct session *session = asked_session(request);
+	struct json_object *o;
 
-	if (session)
-		request_result(request, describe_session(session));
+	if (!session)
+		return;
+	o = describe_session(session);
+	add_usage(o, session);
+	request_result(request, o);
 }
 
 static void on_preview(void *data, const char *text, size_t size, const struct sbx_err *err,

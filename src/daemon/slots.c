@@ -414,14 +414,6 @@ static const struct sbx_cgroup *group_of(const struct slots *slots, uint32_t slo
 	return slot == SLOT_NONE ? NULL : slots->slots[slot].group;
 }
 
-void slot_kill(struct slots *slots, uint32_t slot)
-{
-	const struct sbx_cgroup *group = group_of(slots, slot);
-
-	if (group)
-		sbx_cgroup_kill(group);
-}
-
 void slot_count(const struct slots *slots, uint32_t slot, struct sbx_cgroup_counts *ret)
 {
 	const struct sbx_cgroup *group = group_of(slots, slot);

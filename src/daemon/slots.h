@@ -33,9 +33,6 @@ int slot_renew(struct slots *slots, uint32_t slot, slot_done_fn done, void *data
 int slot_drop(struct slots *slots, uint32_t slot, slot_done_fn done, void *data);
 /* Detaches layers that neither the head nor a slot needs. */
 void slots_head_changed(struct slots *slots);
-/* Kills all processes of the slot's session, where the kernel can do that in one step; its init has
- * to be killed all the same. */
-void slot_kill(struct slots *slots, uint32_t slot);
 /* Of the slot's control group; 0 without one. Sessions that use the slot one after the other share
  * it: what matters is the difference of two counts. */
 void slot_count(const struct slots *slots, uint32_t slot, struct sbx_cgroup_counts *ret);

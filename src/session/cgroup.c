@@ -170,6 +170,10 @@ void sbx_cgroup_free(struct sbx_cgroup *group)
 	if (!group)
 		return;
 	for (size_t i = 0; i < group->host->n_bases; i++) {
+		/* v2, since 5.14. Only here, at the end: where the kernel has counted a kill,
+		 * 6.18 also kills what CLONE_INTO_CGROUP puts there later. */
+		if (group->dir_fds[i] >= 0)
+			(void)sbx_cgroup_write(group->dir_fds[i], "cgroup.kill", "1");
 		sbx_fd_close(&group->dir_fds[i]);
 		/* EBUSY: the next sweep finds it empty */
 		(void)unlinkat(group->host->bases[i].sandbox_fd, group->name, AT_REMOVEDIR);
@@ -208,12 +212,4 @@ int sbx_cgroup_entry_open(
 	*ret = entry;
 	entry = (struct sbx_cgroup_entry){.unified_fd = -EBADF};
 	return 0;
-}
-
-void sbx_cgroup_kill(const struct sbx_cgroup *group)
-{
-	for (size_t i = 0; i < group->host->n_bases; i++)
-		if (group->host->bases[i].unified)
-			/* since 5.14; the end of the session's pid 1 kills all of it as well */
-			(void)sbx_cgroup_write(group->dir_fds[i], "cgroup.kill", "1");
 }

@@ -163,11 +163,16 @@ static int open_base(struct sbx_cgroup_host *host, const struct sbx_cgroup_place
 	unsigned int controllers;
 	int r = begin < 0 ? -errno : 0;
 
-	if (r == 0 && path == place->own)
+	if (r < 0)
+		return sbx_err_set(err, -r, "open control group %s: %m", path);
+	controllers = available(begin, place);
+	*ret_controllers = 0;
+	if (!controllers)
+		return 0; /* v2 of a hybrid host */
+	if (path == place->own)
 		r = move_to_leaf(begin);
 	if (r < 0)
-		return sbx_err_set(err, -r, "use control group %s: %m", path);
-	controllers = available(begin, place);
+		return sbx_err_set(err, -r, "move into a group below %s: %m", path);
 	if (place->unified)
 		controllers = hand_down(host, begin, path, controllers);
 	r = sbx_fs_ensure_dir(begin, TOP_NAME, 0755, &top);
