@@ -6,15 +6,15 @@
  */
 #include "sbx/op.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "sbx/word.h"
+
 #include "answer.h"
 
-#define SHOWN_MAX         48 /* bytes of a caller's text that a message repeats */
-#define NAME_MAX_COMPARED 40 /* bytes; no argument's name is longer */
+#define SHOWN_MAX 48 /* bytes of a caller's text that a message repeats */
 
 /* What is being checked: the arguments of an op, or one element of one of them. */
 struct subject {
@@ -165,7 +165,7 @@ static int check_object(
 static int check_edits(const struct sbx_arg *arg, struct json_object *edits, struct sbx_err *err)
 {
 	size_t n = json_object_array_length(edits);
-	char where[NAME_MAX_COMPARED + 32];
+	char where[SBX_WORD_MAX + 32];
 	char got[DESCRIBED_SIZE];
 	int r;
 
@@ -241,40 +241,14 @@ static int check_arg(const struct subject *subject, const struct sbx_arg *arg,
 	return 0;
 }
 
-/* Single-character edits between two names, case aside (Levenshtein, one row kept). */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[NAME_MAX_COMPARED + 1];
-	size_t n = strlen(b);
-
-	if (strlen(a) > NAME_MAX_COMPARED || n > NAME_MAX_COMPARED)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (size_t j = 0; j < n; j++) {
-			bool same = tolower((unsigned char)a[i]) == tolower((unsigned char)b[j]);
-			size_t best = SBX_MIN(row[j], row[j + 1]) + 1;
-
-			best = SBX_MIN(best, diagonal + !same);
-			diagonal = row[j + 1];
-			row[j + 1] = best;
-		}
-	}
-	return row[n];
-}
-
-/* The argument that key was probably meant to be: at most a third of it mistyped. NULL: none. */
+/* The argument that key was probably meant to be. NULL: none. */
 static const struct sbx_arg *closest(const struct sbx_arg *args, const char *key)
 {
 	const struct sbx_arg *found = NULL;
-	size_t best = strlen(key) / 3 + 1;
+	size_t best = sbx_word_distance_max(key) + 1;
 
 	for (const struct sbx_arg *arg = args; arg->name; arg++) {
-		size_t d = distance(key, arg->name);
+		size_t d = sbx_word_distance(key, arg->name);
 
 		if (d < best) {
 			best = d;
