@@ -153,11 +153,32 @@ static void on_closed(void *data, int reason SBX_UNUSED)
 
 static const struct channel_events worker_events = {.frame = on_frame, .closed = on_closed};
 
+/*
+ * Forks a worker and waits until it has closed what is not its own, its end of a pipe among it: a
+ * session whose root it still held for a moment could not be released.
+ */
+static pid_t fork_worker(const struct pool *pool, int child_fd)
+{
+	pid_t parent = getpid(), pid;
+	int fds[2];
+	char byte;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0)
+		worker_main(child_fd, parent, pool->context);
+	sbx_fd_close(&fds[1]);
+	while (pid > 0 && read(fds[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	sbx_fd_close(&fds[0]);
+	return pid;
+}
+
 static struct worker_handle *worker_new(struct pool *pool)
 {
 	struct worker_handle *worker = calloc(1, sizeof(*worker));
 	SBX_CLOSE int parent_fd = -EBADF, child_fd = -EBADF;
-	pid_t parent;
 	int fds[2];
 
 	if (!worker || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
@@ -167,10 +188,7 @@ static struct worker_handle *worker_new(struct pool *pool)
 	parent_fd = fds[0];
 	child_fd = fds[1];
 	worker->pool = pool;
-	parent = getpid();
-	worker->pid = fork();
-	if (worker->pid == 0)
-		worker_main(child_fd, parent, pool->context);
+	worker->pid = fork_worker(pool, child_fd);
 	if (worker->pid < 0 || channel_new(pool->loop, sbx_fd_take(&parent_fd), &worker_events,
 				       worker, &worker->channel) < 0) {
 		if (worker->pid > 0)

@@ -91,6 +91,7 @@ static int run(struct sbx_job *job, const struct sbx_buf *payload, struct sbx_er
 	return entry->run(job, err);
 }
 
+/* Takes fd. */
 static int handle(struct worker *worker, const struct sbx_buf *payload, int fd)
 {
 	SBX_JSON struct json_object *result = json_object_new_object();
@@ -101,9 +102,14 @@ static int handle(struct worker *worker, const struct sbx_buf *payload, int fd)
 	size_t size;
 	int r;
 
-	if (!result)
+	if (!result) {
+		sbx_fd_close(&fd);
 		return -ENOMEM;
+	}
 	r = run(&job, payload, &err);
+	/* before the answer: it may be the root of a session, which is released when we have
+	 * answered */
+	sbx_fd_close(&job.fd);
 	if (r < 0) {
 		r = sbx_wire_put_error(&out, worker->job_id, &err, job.details);
 		sbx_json_put(&job.details);
@@ -159,7 +165,6 @@ _Noreturn void worker_main(int fd, pid_t parent, const struct sbx_job_context *c
 
 		worker.job_id = header.id;
 		r = handle(&worker, &payload, job_fd);
-		sbx_fd_close(&job_fd);
 		if (r < 0)
 			_exit(1);
 		if (payload.capacity > (1u << 20))
