@@ -46,18 +46,18 @@ int sbx_publication_begin(struct sbx_publication *p, struct sbx_err *err)
 	if (p->tree_fd < 0)
 		return sbx_err_set(err, errno, "open the changed files: %m");
 	r = sbx_view_open(layers_fd, &p->base_stack, &p->base, err);
-	if (r == 0)
-		r = sbx_view_open(layers_fd, &p->head_stack, &p->head, err);
-	return r < 0 ? r : open_stage(p, err);
+	return r < 0 ? r : sbx_view_open(layers_fd, &p->head_stack, &p->head, err);
 }
 
 int sbx_publication_capture(struct sbx_publication *p, struct sbx_err *err)
 {
-	int r = sbx_capture(p->tree_fd, p->stage_fd, p->base, 0, &p->set, err);
+	int r = sbx_capture(p->tree_fd, p->home_fd, p->base, 0, &p->set, err);
 
-	if (r == 0)
-		sbx_changeset_count(&p->set, &p->counts);
-	return r;
+	if (r < 0)
+		return r;
+	p->is_captured = true;
+	sbx_changeset_count(&p->set, &p->counts);
+	return 0;
 }
 
 static bool has_changes(const struct sbx_counts *counts)
@@ -75,15 +75,17 @@ static int resolve(struct sbx_publication *p, struct sbx_err *err)
 {
 	struct sbx_resolve r = {.set = &p->set,
 		.tree_fd = p->tree_fd,
-		.stage_fd = p->stage_fd,
 		.layers_fd = p->job->context->layers_fd,
 		.base = p->base,
 		.head = p->head,
 		.base_stack = &p->base_stack,
 		.head_stack = &p->head_stack,
 		.ours_owner = p->owner};
-	int result = sbx_resolve_plan(&r, &p->conflicts, err);
+	int result = open_stage(p, err);
 
+	r.stage_fd = p->stage_fd;
+	if (result == 0)
+		result = sbx_resolve_plan(&r, &p->conflicts, err);
 	if (result < 0)
 		return result;
 	return p->conflicts.n ? 1 : sbx_resolve_apply(&r, err);
@@ -176,21 +178,33 @@ static int describe(struct sbx_publication *p, int layer_fd, const struct sbx_ow
 	return r < 0 ? r : sbx_layer_info_save(layer_fd, &info, err);
 }
 
-static int sync_layer(struct sbx_publication *p, int layer_fd, struct sbx_err *err)
+/* One phase for all that belongs to the layer. */
+static int sync_phase(
+	struct sbx_publication *p, int layer_fd, enum sbx_sync_phase phase, struct sbx_err *err)
 {
-	int r;
+	static const char *const files[] = {SBX_LAYER_LINES, SBX_LAYER_JSON};
+	int r = sbx_publish_sync_each(&p->set, p->tree_fd, phase, err);
 
-	if (p->set.n > SBX_PUBLISH_SYNC_EACH_MAX)
-		return sbx_publish_sync_tree(NULL, p->tree_fd, err);
-	r = sbx_publish_sync_tree(&p->set, p->tree_fd, err);
-	if (r == 0)
-		r = sbx_publish_sync_name(layer_fd, SBX_LAYER_LINES, err);
-	if (r == 0)
-		r = sbx_publish_sync_name(layer_fd, SBX_LAYER_JSON, err);
+	for (size_t i = 0; r == 0 && i < SBX_N_ELEMENTS(files); i++)
+		r = sbx_publish_sync_phase(layer_fd, files[i], phase, err);
+	if (phase != SBX_SYNC_DONE)
+		return r;
 	if (r == 0)
 		r = sbx_publish_sync_name(layer_fd, ".", err);
 	if (r == 0)
 		r = sbx_publish_sync_name(p->job->context->layers_fd, ".", err);
+	return r;
+}
+
+/* Few files one by one, since syncfs(2) would also write what others have made dirty. */
+static int sync_layer(struct sbx_publication *p, int layer_fd, struct sbx_err *err)
+{
+	int r = 0;
+
+	if (p->set.n > SBX_PUBLISH_SYNC_EACH_MAX)
+		return sbx_publish_sync_all(p->tree_fd, err);
+	for (int i = 0; r == 0 && i < SBX_SYNC_N_PHASES; i++)
+		r = sync_phase(p, layer_fd, (enum sbx_sync_phase)i, err);
 	return r;
 }
 

@@ -26,7 +26,7 @@ struct sbx_publication {
 	int home_fd;           /* where the tree is and goes back to */
 	const char *tree_name; /* in it */
 	int tree_fd;
-	int stage_fd; /* home/staging: merged files, directories in the making */
+	int stage_fd; /* home/staging: merged files, while it is resolved */
 
 	/* borrowed from the job's arguments or from texts below */
 	const char *owner;
@@ -41,7 +41,7 @@ struct sbx_publication {
 	struct sbx_view *base;
 	struct sbx_view *head;
 	struct sbx_changeset set;
-	bool is_resolved; /* it has conflicts, or ended them */
+	bool is_captured; /* set is complete */
 	struct sbx_conflicts conflicts;
 	struct sbx_counts counts;
 };
@@ -75,8 +75,27 @@ int sbx_publication_seal_again(
 /* The job's result when there is nothing to publish. */
 void sbx_publication_no_op(struct sbx_publication *p);
 
-/* Makes all files and directories of a tree durable; set NULL: the whole file system. */
-int sbx_publish_sync_tree(const struct sbx_changeset *set, int tree_fd, struct sbx_err *err);
-int sbx_publish_sync_name(int dir_fd, const char *name, struct sbx_err *err);
+/*
+ * Each phase for all files before the next one begins: then a journaling file system needs a single
+ * commit, that of the first fsync. (ext4 notes a block as written only when its I/O has ended,
+ * hence the wait.)
+ */
+enum sbx_sync_phase {
+	SBX_SYNC_START, /* begins to write out */
+	SBX_SYNC_WAIT,  /* until the data are there */
+	SBX_SYNC_DONE,  /* fsync(2), directories too */
+	SBX_SYNC_N_PHASES,
+};
+int sbx_publish_sync_each(const struct sbx_changeset *set, int tree_fd, enum sbx_sync_phase phase,
+	struct sbx_err *err);
+int sbx_publish_sync_phase(
+	int dir_fd, const char *name, enum sbx_sync_phase phase, struct sbx_err *err);
+/* fsync(2) alone, of a file or directory. */
+static inline int sbx_publish_sync_name(int dir_fd, const char *name, struct sbx_err *err)
+{
+	return sbx_publish_sync_phase(dir_fd, name, SBX_SYNC_DONE, err);
+}
+/* The whole file system of fd at once. */
+int sbx_publish_sync_all(int fd, struct sbx_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Durability of a captured tree. */
+/* Durability of what was captured. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -7,19 +7,39 @@
 #include "content.h"
 #include "publication.h"
 
-int sbx_publish_sync_name(int dir_fd, const char *name, struct sbx_err *err)
+#define WRITE_AND_WAIT                                                                             \
+	(SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER)
+
+/* The first two are hints: whether all went well shows in the last. */
+static int run_phase(int fd, enum sbx_sync_phase phase)
+{
+	switch (phase) {
+	case SBX_SYNC_START:
+		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+		return 0;
+	case SBX_SYNC_WAIT:
+		(void)sync_file_range(fd, 0, 0, WRITE_AND_WAIT);
+		return 0;
+	case SBX_SYNC_DONE:
+	case SBX_SYNC_N_PHASES:
+		break;
+	}
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int sbx_publish_sync_phase(
+	int dir_fd, const char *name, enum sbx_sync_phase phase, struct sbx_err *err)
 {
 	SBX_CLOSE int fd =
 		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : run_phase(fd, phase);
 
-	if (fd < 0 || fsync(fd) < 0)
-		return sbx_err_set(err, errno, "sync %s: %m", name);
-	return 0;
+	return r < 0 ? sbx_err_set(err, -r, "sync %s: %m", name) : 0;
 }
 
 struct sync {
 	const struct sbx_changeset *set;
-	bool starts; /* only begins to write the data out */
+	enum sbx_sync_phase phase;
 };
 
 /* What a layer holds already is durable; so is what is not in the tree. */
@@ -38,45 +58,34 @@ static int sync_file(void *data, struct sbx_trail *trail, uint32_t index)
 		return 0;
 	tree_fd = sbx_trail_tree(trail);
 	fd = tree_fd < 0 ? tree_fd : sbx_content_open(tree_fd, sbx_entry_name(sync->set, index));
-	if (fd < 0)
-		return fd;
-	if (!sync->starts)
-		return fsync(fd) < 0 ? -errno : 0;
-	/* a start only: whether it was worth it shows in the fsync that follows */
-	(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-	return 0;
+	return fd < 0 ? fd : run_phase(fd, sync->phase);
 }
 
 static int sync_dir(void *data, struct sbx_trail *trail, uint32_t index SBX_UNUSED)
 {
 	const struct sync *sync = data;
-	int fd = sync->starts ? 0 : sbx_trail_tree(trail);
+	int fd;
 
-	if (sync->starts)
+	if (sync->phase != SBX_SYNC_DONE)
 		return 0;
-	return fd < 0 ? fd : fsync(fd) < 0 ? -errno : 0;
+	fd = sbx_trail_tree(trail);
+	return fd < 0 ? fd : run_phase(fd, sync->phase);
 }
 
-/*
- * Twice over the files: the first time allocates their blocks, so that one commit of the journal,
- * that of the first fsync, covers them all.
- */
-static int sync_each(const struct sbx_changeset *set, int tree_fd)
+int sbx_publish_sync_each(const struct sbx_changeset *set, int tree_fd, enum sbx_sync_phase phase,
+	struct sbx_err *err)
 {
-	struct sync sync = {.set = set, .starts = true};
+	struct sync sync = {.set = set, .phase = phase};
 	struct sbx_changeset_walk walk = {.visit = sync_file, .leave = sync_dir, .data = &sync};
 	SBX_TRAIL struct sbx_trail *trail = NULL;
 	int r = sbx_trail_new(tree_fd, NULL, NULL, &trail);
 
 	if (r == 0)
 		r = sbx_changeset_walk(set, trail, &walk);
-	sync.starts = false;
-	return r < 0 ? r : sbx_changeset_walk(set, trail, &walk);
+	return r < 0 ? sbx_err_set(err, -r, "make the changed files durable: %m") : 0;
 }
 
-int sbx_publish_sync_tree(const struct sbx_changeset *set, int tree_fd, struct sbx_err *err)
+int sbx_publish_sync_all(int fd, struct sbx_err *err)
 {
-	int r = set ? sync_each(set, tree_fd) : syncfs(tree_fd) < 0 ? -errno : 0;
-
-	return r < 0 ? sbx_err_set(err, -r, "make the changed files durable: %m") : 0;
+	return syncfs(fd) < 0 ? sbx_err_set(err, errno, "make the changed files durable: %m") : 0;
 }

@@ -96,15 +96,18 @@ static void rejected(struct sbx_publication *p, const char *class, const char *m
 	sbx_json_add_string(result, "reject_id", p->reject_id);
 }
 
-/* The tree goes to the reject, unless that is its home already. */
+/* The tree goes to the reject. */
 static int move(struct sbx_publication *p, struct sbx_err *err)
 {
-	const struct sbx_changeset *set =
-		p->set.n && p->set.n <= SBX_PUBLISH_SYNC_EACH_MAX ? &p->set : NULL;
 	int r = sbx_moved_move(
 		p->job->context, p->home_fd, p->tree_name, SBX_MOVED_TO_REJECT, p->reject_id, err);
 
-	return r < 0 ? r : sbx_publish_sync_tree(set, p->tree_fd, err);
+	if (r < 0)
+		return r;
+	/* what was not captured to its end has no complete list of files */
+	return p->is_captured && p->set.n <= SBX_PUBLISH_SYNC_EACH_MAX
+		       ? sbx_publish_sync_each(&p->set, p->tree_fd, SBX_SYNC_DONE, err)
+		       : sbx_publish_sync_all(p->tree_fd, err);
 }
 
 static bool is_home(const struct sbx_publication *p, int reject_fd)
