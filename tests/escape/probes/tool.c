@@ -122,6 +122,17 @@ static void verb_listen(char **args)
 		continue;
 }
 
+/* socket PATH: leaves a socket in the file system. */
+static void verb_socket(char **args)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", args[0]);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+		die("bind");
+}
+
 /* connect NAME: to an abstract socket. */
 static void verb_connect(char **args)
 {
@@ -215,6 +226,18 @@ static void verb_many(char **args)
 	}
 }
 
+/* links FILE N: that many more names for a file. */
+static void verb_links(char **args)
+{
+	char name[64];
+
+	for (long i = atol(args[1]); i > 0; i--) {
+		(void)snprintf(name, sizeof(name), "%.32s%ld", args[0], i);
+		if (link(args[0], name) < 0)
+			die("link");
+	}
+}
+
 static const struct verb {
 	const char *name;
 	int n_args;
@@ -226,6 +249,7 @@ static const struct verb {
 	{"fds", 0, verb_fds},
 	{"breakout", 0, verb_breakout},
 	{"listen", 1, verb_listen},
+	{"socket", 1, verb_socket},
 	{"connect", 1, verb_connect},
 	{"connect-path", 1, verb_connect_path},
 	{"connect-tcp", 2, verb_connect_tcp},
@@ -233,6 +257,7 @@ static const struct verb {
 	{"deep", 1, verb_deep},
 	{"depth", 0, verb_depth},
 	{"many", 2, verb_many},
+	{"links", 2, verb_links},
 };
 
 int main(int argc, char **argv)
