@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/time.h>
 
+#include "sbx/cgroup.h"
 #include "sbx/client.h"
 #include "sbx/fs.h"
 #include "sbx/sock.h"
@@ -170,6 +171,8 @@ int sbx_admin_destroy(const struct call *call, struct json_object **ret_result,
 			ret_details, err);
 	if (r == 0)
 		r = lock_for_good(sandbox_fd, &lock_fd, err);
+	if (r == 0)
+		sbx_cgroup_sweep(sandbox_fd, id);
 	if (r == 0)
 		r = hide(state_fd, id, err);
 	if (r == 0)

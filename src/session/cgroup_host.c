@@ -12,13 +12,15 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <time.h>
 
 #include "cgroup_internal.h"
 #include "sbx/fs.h"
 
-#define TABLE_MAX (1u << 20) /* bytes of mountinfo that are read */
-#define TOP_NAME  "sbx"
-#define LEAF_NAME "sandboxd" /* of a delegated v2 group: where sandboxd itself goes */
+#define TABLE_MAX   (1u << 20) /* bytes of mountinfo that are read */
+#define TOP_NAME    "sbx"
+#define SWEEP_TRIES 100        /* of 10 ms: a second for processes that are dying */
+#define LEAF_NAME   "sandboxd" /* of a delegated v2 group: where sandboxd itself goes */
 
 static const struct {
 	const char *name;
@@ -308,8 +310,9 @@ int sbx_cgroup_host_open(int sandbox_fd, const char *sandbox_id,
 	return 0;
 }
 
-/* From the sandbox's own group upwards, as far as they are empty. */
-static void remove_host(const char *begin, const char *name)
+/* From the sandbox's own group upwards, as far as they are empty. Returns -EBUSY when one still has
+ * processes. */
+static int remove_host(const char *begin, const char *name)
 {
 	char path[PATH_MAX];
 	SBX_CLOSE int top = -EBADF, own = -EBADF;
@@ -320,9 +323,20 @@ static void remove_host(const char *begin, const char *name)
 	own = top < 0 ? -1 : openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (own >= 0)
 		remove_groups(own);
-	if (top >= 0)
-		(void)unlinkat(top, name, AT_REMOVEDIR);
+	if (own >= 0 && unlinkat(top, name, AT_REMOVEDIR) < 0)
+		return -errno;
 	(void)rmdir(path); /* other sandboxes may still be there */
+	return 0;
+}
+
+/* Processes give up their files, and with them the sandbox's lock, a moment before their group; in
+ * v1 there is nothing to wait on for that. */
+static void remove_host_soon(const char *begin, const char *name)
+{
+	const struct timespec pause = {.tv_nsec = 10 * (long)SBX_NSEC_PER_MSEC};
+
+	for (int tries = SWEEP_TRIES; tries && remove_host(begin, name) == -EBUSY; tries--)
+		(void)nanosleep(&pause, NULL); /* woken early: tried early */
 }
 
 void sbx_cgroup_host_free(struct sbx_cgroup_host *host)
@@ -331,7 +345,7 @@ void sbx_cgroup_host_free(struct sbx_cgroup_host *host)
 		return;
 	for (size_t i = 0; i < host->n_bases; i++) {
 		sbx_fd_close(&host->bases[i].sandbox_fd);
-		remove_host(host->bases[i].path, host->name);
+		(void)remove_host(host->bases[i].path, host->name); /* else swept later */
 	}
 	free(host);
 }
@@ -346,7 +360,7 @@ void sbx_cgroup_sweep(int sandbox_fd, const char *sandbox_id)
 		read_places(places, &n, NULL) < 0)
 		return;
 	for (size_t i = 0; i < n; i++)
-		remove_host(begin_at(&places[i]), name);
+		remove_host_soon(begin_at(&places[i]), name);
 }
 
 const struct sbx_cgroup_limits *sbx_cgroup_host_limits(const struct sbx_cgroup_host *host)
