@@ -22,6 +22,7 @@
 
 #include "mount.h"
 #include "net.h"
+#include "sbx/cgroup.h"
 #include "sbx/fs.h"
 #include "sbx/sys.h"
 #include "userns.h"
@@ -295,6 +296,27 @@ int sbx_try_cgroup2(struct sbx_probe_context *context, struct sbx_err *err)
 				root, wanted[i]);
 	(void)snprintf(context->detail, sizeof(context->detail), "%s", root);
 	return 0;
+}
+
+/* In a trial group, which is removed again. */
+int sbx_try_limits(struct sbx_probe_context *context, struct sbx_err *err)
+{
+	SBX_BUF struct sbx_buf text = SBX_BUF_INIT;
+	struct sbx_cgroup_host *host = NULL;
+	const char *why = NULL;
+	int r = sbx_cgroup_host_open(
+		context->scratch_fd, "doctor", &(struct sbx_cgroup_limits){0}, &host, err);
+
+	for (size_t i = 0; r == 0 && !why && i < SBX_CGROUP_RESOURCES; i++) {
+		why = sbx_cgroup_host_missing(host, (enum sbx_cgroup_resource)i);
+		if (why)
+			r = sbx_err_set(err, EOPNOTSUPP, "%s: %s",
+				sbx_cgroup_resource_name((enum sbx_cgroup_resource)i), why);
+	}
+	if (r == 0 && sbx_cgroup_host_describe(host, &text) == 0)
+		(void)snprintf(context->detail, sizeof(context->detail), "%s", text.data);
+	sbx_cgroup_host_free(host);
+	return r;
 }
 
 /* The root has no such file: any cgroup below it tells. */

@@ -31,6 +31,7 @@ int sbx_try_seccomp(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_sealing(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_devpts(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_bash(struct sbx_probe_context *context, struct sbx_err *err);
+int sbx_try_limits(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_cgroup2(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_cgroup_kill(struct sbx_probe_context *context, struct sbx_err *err);
 
