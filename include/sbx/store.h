@@ -35,9 +35,10 @@ struct sbx_sandbox {
 	char *source;          /* the imported directory, for people */
 	uid_t source_uid;      /* owner of the imported directory: became in-session root */
 	gid_t source_gid;
-	uint64_t memory_max; /* bytes, 0: no limit; per session */
+	/* of each session; 0: not asked for, see cgroup.h for the defaults */
+	uint64_t memory_max; /* bytes */
 	uint64_t pids_max;
-	uint64_t cpu_max;    /* hundredths of a core; 0: no limit */
+	uint64_t cpu_max;    /* hundredths of a core */
 	uint64_t created_ns; /* CLOCK_REALTIME */
 };
 void sbx_sandbox_done(struct sbx_sandbox *sandbox);

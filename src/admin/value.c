@@ -109,14 +109,14 @@ static int show_mode(struct sbx_buf *out, struct json_object *value)
 static int show_limit_bytes(struct sbx_buf *out, struct json_object *value)
 {
 	return json_object_get_int64(value) ? show_bytes(out, value)
-					    : sbx_buf_append_string(out, "no limit");
+					    : sbx_buf_append_string(out, "default");
 }
 
 static int show_limit(struct sbx_buf *out, struct json_object *value)
 {
 	int64_t n = json_object_get_int64(value);
 
-	return n ? sbx_buf_printf(out, "%jd", (intmax_t)n) : sbx_buf_append_string(out, "no limit");
+	return n ? sbx_buf_printf(out, "%jd", (intmax_t)n) : sbx_buf_append_string(out, "default");
 }
 
 static int show_cores(struct sbx_buf *out, struct json_object *value)
