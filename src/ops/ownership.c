@@ -93,19 +93,27 @@ static bool is_below_rename(const struct sbx_changeset *set, uint32_t index)
 	return false;
 }
 
-/* Reads the file's new content; too large or binary ones are known by their digest alone. */
-static int read_new(
-	struct work *w, int fd, uint64_t size, struct sbx_own_item *item, struct sbx_err *err)
+/* A file that is only known by its digest and size. */
+static int digest_large(int fd, struct sbx_own_item *item, struct sbx_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	item->whole = true;
+	item->size = (uint64_t)st.st_size;
+	return sbx_digest_fd(fd, &item->digest, err);
+}
+
+/* Reads the file's new content. */
+static int read_new(struct work *w, int fd, struct sbx_own_item *item, struct sbx_err *err)
 {
 	int r;
 
-	item->size = size;
-	if (size > SBX_LINES_BYTES_MAX) {
-		item->whole = true;
-		return sbx_digest_fd(fd, &item->digest, err);
-	}
 	sbx_buf_clear(&w->content);
 	r = sbx_fs_read_fd(fd, SBX_LINES_BYTES_MAX, &w->content);
+	if (r == -EFBIG)
+		return digest_large(fd, item, err);
 	if (r < 0)
 		return r;
 	item->size = w->content.size;
@@ -131,7 +139,6 @@ static int own_file(struct work *w, struct sbx_trail *trail, uint32_t index, str
 	struct sbx_own_item item = {.whole = entry->flags & SBX_ENTRY_IGNORED};
 	SBX_CLOSE int fd = -EBADF;
 	int tree_fd, r;
-	struct stat st;
 
 	if (w->o->prior && !(entry->flags & SBX_ENTRY_MERGED)) {
 		r = sbx_own_batch_keep(w->batch, w->o->prior, w->path.data);
@@ -148,11 +155,9 @@ static int own_file(struct work *w, struct sbx_trail *trail, uint32_t index, str
 	fd = tree_fd < 0 ? tree_fd : sbx_content_open(tree_fd, name);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
 	r = item.original ? 0 : sbx_meta_strip_fd(fd);
 	if (r == 0)
-		r = read_new(w, fd, (uint64_t)st.st_size, &item, err);
+		r = read_new(w, fd, &item, err);
 	if (r < 0)
 		return r;
 	if (w->has_removals && !item.whole && !item.original) {
@@ -219,17 +224,48 @@ static int add_deleted(struct work *w, const struct sbx_place *place, const char
 	return r < 0 || !item.has_old ? r : sbx_own_batch_compare(w->batch, path, &item, NULL);
 }
 
-/* Whether the path was moved away by a directory rename: then its lines went along already. */
-static bool is_rename_origin(const struct sbx_changeset *set, const char *path)
+/* Whether a file of that path is in the tree. 1, 0 or -errno. */
+static int is_in_tree(const struct work *w, const char *path)
 {
-	for (size_t i = 0; i < set->n_renames; i++) {
-		const char *origin = set->renames[i].origin;
-		size_t size = strlen(origin);
+	SBX_CLOSE int fd =
+		sbx_fs_open_beneath(w->o->tree_fd, path, O_PATH, 0, (enum sbx_fs_open_flags)0);
+	struct stat st;
 
-		if (!strncmp(path, origin, size) && (!path[size] || path[size] == '/'))
-			return true;
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? 0 : fd;
+	return fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode);
+}
+
+/*
+ * Whether a file went along when a directory above it was renamed: then it is compared at its new
+ * place. One that was moved out of the directory before, or deleted in it, did not. 1, 0 or -errno.
+ */
+static int went_along(const struct work *w, const char *path)
+{
+	const struct sbx_changeset *set = w->o->set;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < set->n_renames; i++) {
+		SBX_BUF struct sbx_buf now = SBX_BUF_INIT;
+		size_t size = strlen(set->renames[i].origin);
+
+		if (strncmp(path, set->renames[i].origin, size) != 0 || path[size] != '/')
+			continue;
+		r = sbx_buf_append_string(&now, set->renames[i].path);
+		if (r == 0)
+			r = sbx_buf_append_string(&now, path + size);
+		if (r == 0)
+			r = now.size <= SBX_PATH_MAX ? is_in_tree(w, now.data) : 1;
 	}
-	return false;
+	return r;
+}
+
+/* A file of the base that is not there any more. */
+static int add_gone(struct work *w, const struct sbx_place *place, const char *path)
+{
+	int r = went_along(w, path);
+
+	return r == 0 ? add_deleted(w, place, path) : SBX_MIN(r, 0);
 }
 
 /* All files below a deleted directory of the base. Steps in and comes back. */
@@ -257,8 +293,8 @@ static int add_deleted_dir(struct work *w, struct sbx_trail *trail, const char *
 			r = add_deleted_dir(w, trail, names[i]);
 		} else if (r > 0) {
 			r = sbx_trail_path(trail, names[i], &path);
-			if (r == 0 && !is_rename_origin(w->o->set, path.data))
-				r = add_deleted(w, &place, path.data);
+			if (r == 0)
+				r = add_gone(w, &place, path.data);
 		}
 	}
 	sbx_trail_leave(trail);
@@ -280,10 +316,10 @@ static int visit_deletion(void *data, struct sbx_trail *trail, uint32_t index)
 	if (r <= 0)
 		return r;
 	r = sbx_changeset_path(w->o->set, index, &w->path);
-	if (r < 0 || is_rename_origin(w->o->set, w->path.data))
+	if (r < 0)
 		return r;
 	return S_ISDIR(place.st.st_mode) ? add_deleted_dir(w, trail, name)
-					 : add_deleted(w, &place, w->path.data);
+					 : add_gone(w, &place, w->path.data);
 }
 
 /* Whether a text file was added, which could be a deleted one under a new name. */

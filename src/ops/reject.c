@@ -137,18 +137,34 @@ static int keep(
 	return r;
 }
 
+/*
+ * The reject that could not be made: the tree comes home and the directory goes. What is not
+ * brought back now is found by its mark at the next try, or start.
+ */
+static void give_up(struct sbx_publication *p)
+{
+	struct sbx_job_context *context = p->job->context;
+	enum sbx_moved_state state;
+	SBX_CLOSE int fd = -EBADF;
+
+	if (sbx_moved_recover(context, p->home_fd, p->tree_name, NULL, &state, NULL) < 0 ||
+		(state != SBX_MOVED_NOT && state != SBX_MOVED_BACK))
+		return;
+	fd = openat(
+		context->rejects_fd, p->reject_id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && !is_home(p, fd))
+		(void)sbx_fs_remove_tree(context->rejects_fd, p->reject_id); /* or swept */
+}
+
 int sbx_reject_keep(
 	struct sbx_publication *p, const char *class, const char *message, struct sbx_err *err)
 {
-	enum sbx_moved_state state;
 	int r = keep(p, class, message, err);
 
 	if (r == 0)
 		rejected(p, class, message);
 	else
-		/* what is not brought back now is found by its mark at the next try, or start */
-		(void)sbx_moved_recover(
-			p->job->context, p->home_fd, p->tree_name, NULL, &state, NULL);
+		give_up(p);
 	return r;
 }
 

@@ -166,11 +166,12 @@ export class World {
 		return state;
 	}
 
-	/** The published text of a file, or null. */
+	/** The published text of a short file, or null. */
 	async text(path) {
-		const { code, stdout, stderr } = await this.tryAdmin('cat', this.id, path);
-		if (code === 0) return stdout;
-		assert.match(stderr, /no such|not found|does not exist|no file/i, `cat ${path}: ${stderr}`);
+		const { error, content, truncated } = await this.call('file_read', { path, limit: 2000 });
+		assert.ok(!truncated, `${path} is too long for this`);
+		if (!error) return content;
+		assert.equal(error.kind, 'not_found', `${path}: ${JSON.stringify(error)}`);
 		return null;
 	}
 
@@ -248,6 +249,18 @@ export class World {
 			await within(gone, 'the end of strace');
 			return readFile(out, 'utf8');
 		};
+	}
+
+	/** The most calls that one of the processes makes while run() goes on. */
+	async countCalls(comm, calls, run) {
+		const untrace = await this.trace(await this.pids(comm), '-e', `trace=${calls}`);
+		await run();
+		const counts = {};
+		for (const line of (await untrace()).split('\n')) {
+			const call = /^([0-9]+ +)?[a-z_0-9]+\(/.exec(line);
+			if (call) counts[call[1] ?? ''] = (counts[call[1] ?? ''] ?? 0) + 1;
+		}
+		return Math.max(0, ...Object.values(counts));
 	}
 
 	async remove() {

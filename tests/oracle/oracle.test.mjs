@@ -22,6 +22,7 @@ class Oracle {
 		this.world = world;
 		this.model = model;
 		this.random = model.random;
+		this.log = [];
 		this.held = new Map(); // workspace session: {author, path} that only it touches
 	}
 
@@ -45,6 +46,7 @@ class Oracle {
 	// ---- steps; each gives the paths to look at afterwards, or nothing if it does not apply ----
 
 	async command(author, words) {
+		this.log.push(`  $ ${words}`);
 		const result = await this.world.exec(words);
 		assert.equal(result.status, 'ok', `${words}: ${JSON.stringify(result)}`);
 		assert.ok(result.publish, `${words}: ${JSON.stringify(result)}`);
@@ -283,19 +285,18 @@ test('contents and owners are those that the oracle knows', async (t) => {
 	const world = await World.make(t, { files: base });
 	const oracle = new Oracle(world, model);
 	const end = Date.now() + SECONDS * 1000;
-	const log = [];
 	let n = 0;
 	try {
 		for (; Date.now() < end; n++) {
 			const name = oracle.step();
 			const paths = await oracle[name]();
-			log.push(`${n} ${name} ${paths ?? '(nothing to do)'}`);
+			oracle.log.push(`${n} ${name} ${paths ?? '(nothing to do)'}`);
 			for (const path of new Set(paths ?? [])) await oracle.check(path);
 			if (n % FULL_CHECK_EVERY === 0) await oracle.checkAll();
 		}
 		await oracle.checkAll();
 	} catch (error) {
-		error.message = `SBX_ORACLE_SEED=${SEED}, step ${n}: ${error.message}\nlast steps:\n${log.slice(-12).join('\n')}`;
+		error.message = `SBX_ORACLE_SEED=${SEED}, step ${n}: ${error.message}\nlast steps:\n${oracle.log.slice(-12).join('\n')}`;
 		throw error;
 	}
 	assert.ok(n > 5, `only ${n} steps in ${SECONDS} s`);
