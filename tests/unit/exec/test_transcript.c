@@ -423,6 +423,9 @@ Test(transcript, a_flood_costs_no_memory_and_windows_stay_fast, .timeout = 60)
 		cr_assert_eq(w.end - w.start, 1000);
 		cr_assert_eq(out.size, 2000);
 	}
+#ifdef __SANITIZE_ADDRESS__
+	rss = UINT64_MAX - 1024; /* ASan keeps for a while what is freed: only the times count */
+#endif
 	cr_expect_leq(rss_kib(), rss + 1024);
 	cr_expect_lt(best, 5 * SBX_NSEC_PER_MSEC, "%lu ns", best);
 }
