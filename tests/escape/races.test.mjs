@@ -49,7 +49,7 @@ test('names exchanged under the file tools', { skip: needs('gcc') }, async (t) =
 	await session.output(`mkdir d; echo inside | tee d/f >file; echo inside >pipe; mkfifo fifo; ` +
 		`ln -s ${outside} dlink; ln -s ${outside}/f flink`);
 	const command = await session.leave(SWAPS.map((pair) =>
-		 `/tmp/tool swap ${pair} ${SECONDS} & `).join('') + 'wait');
+		`/tmp/tool swap ${pair} ${SECONDS} & `).join('') + 'wait');
 	const answers = await harass(arena, session, command);
 
 	for (const [i, [name, path]] of CALLS.entries())

@@ -236,18 +236,26 @@ export async function failure(client, name, args) {
 	return result.structuredContent.error;
 }
 
+/** Waits on a running command; it may have ended since it was last heard of. */
+async function follow(client, sandbox_id, { command_session_id, end_offset }) {
+	const { structuredContent, isError } = await client.callTool({
+		name: 'write_command_stdin',
+		arguments: { sandbox_id, command_session_id, stdin: '', yield_time_ms: 30_000 },
+	});
+	if (!isError) return structuredContent;
+	assert.equal(structuredContent.error.kind, 'operation_conflict', structuredContent.error.message);
+	return call(client, 'read_command_lines', {
+		sandbox_id, command_session_id, start_offset: end_offset, limit: 1000,
+	});
+}
+
 /** Runs a command to its end, however long it takes. */
 export async function run(client, sandbox_id, cmd, more = {}) {
 	const first = { sandbox_id, cmd, yield_time_ms: 30_000, ...more };
 	let state = await call(client, 'exec_command', first);
 	let output = state.output;
 	while (state.status === 'running') {
-		state = await call(client, 'write_command_stdin', {
-			sandbox_id,
-			command_session_id: state.command_session_id,
-			stdin: '',
-			yield_time_ms: 30_000,
-		});
+		state = await follow(client, sandbox_id, state);
 		output += state.output;
 	}
 	return { ...state, output };
