@@ -36,8 +36,11 @@ static struct json_object *published(struct json_object *result)
 	return publish;
 }
 
+/* Without a reject: the work stays in its managed session. */
 static void add_rejection(struct json_object *answer, struct json_object *result)
 {
+	const char *reject_id = sbx_json_string(result, "reject_id", NULL);
+
 	sbx_json_add(answer, "publish", NULL);
 	sbx_json_add_bool(answer, "publish_rejected", true);
 	sbx_json_add_string(answer, "publish_reject_class",
@@ -45,11 +48,14 @@ static void add_rejection(struct json_object *answer, struct json_object *result
 	add_or_empty_array(answer, "conflicts", result);
 	if (sbx_json_member(result, "n_conflicts"))
 		add_copy(answer, "n_conflicts", sbx_json_member(result, "n_conflicts"));
-	sbx_json_add_string(answer, "reject_id", sbx_json_string(result, "reject_id", NULL));
+	sbx_json_add_string(answer, "reject_id", reject_id);
 	sbx_json_add_string(answer, "next_step",
-		"nothing was published and nothing is lost: the changes are kept as a reject; do "
-		"the "
-		"work again on the new head, or see 'sbx-admin reject show'");
+		reject_id
+			? "nothing was published and nothing is lost: the changes are kept as a "
+			  "reject; do the work again on the new head, or see 'sbx-admin reject "
+			  "show'"
+			: "nothing was published and nothing is lost: the session goes on with all "
+			  "its work; take back what conflicts and publish again, or discard it");
 }
 
 struct json_object *publish_answer(const char *session_id, struct json_object *result)

@@ -70,6 +70,7 @@ void session_free(struct session *session)
 	}
 	sbx_fd_close(&session->root_fd);
 	sbx_head_done(&session->base);
+	sbx_json_put(&session->refusal);
 	free(session->first_command);
 	free(session);
 }
@@ -269,6 +270,7 @@ int session_adopt(struct daemon *daemon, const char *id, struct sbx_head *base,
 		return sbx_err_set(err, -r, "bring back session %s: %m", id);
 	session->base = *base;
 	*base = (struct sbx_head){0};
+	session->created_ns = session_dir_made_ns(daemon->context.sessions_fd, id);
 	session_list(session);
 	r = session_prepare_slot(session, err);
 	if (r < 0) {

@@ -58,6 +58,7 @@ struct session {
 	struct request_list held;    /* file requests that came before the slot was there */
 	char *first_command;         /* for layer.json */
 	struct sbx_err failure;      /* why it could not be published */
+	struct json_object *refusal; /* the conflicts of its publication, told when it is back */
 };
 
 /* Makes sure that the next automatic session stands ready. */

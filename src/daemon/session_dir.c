@@ -147,6 +147,17 @@ int session_dir_load(int sessions_fd, const char *id, bool *ret_managed, struct 
 	return 0;
 }
 
+uint64_t session_dir_made_ns(int sessions_fd, const char *id)
+{
+	char path[SBX_ID_SIZE + sizeof("/" SESSION_JSON)];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s/" SESSION_JSON, id); /* ids fit */
+	if (fstatat(sessions_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * SBX_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+}
+
 int session_dir_renew_work(int sessions_fd, const char *id)
 {
 	SBX_CLOSE int dir_fd = openat(sessions_fd, id, DIR_FLAGS);

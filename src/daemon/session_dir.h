@@ -23,6 +23,8 @@ int session_dir_make(int sessions_fd, int layers_fd, const char *id, bool manage
 /* What session.json says. -EBADMSG when it is damaged, named in err. */
 int session_dir_load(int sessions_fd, const char *id, bool *ret_managed, struct sbx_head *ret_base,
 	struct sbx_err *err);
+/* CLOCK_REALTIME, as its session.json has it, which is written once; 0: unknown. */
+uint64_t session_dir_made_ns(int sessions_fd, const char *id);
 /* Empties work/: a volatile overlay refuses a workdir that was used before (overlayfs.rst). */
 int session_dir_renew_work(int sessions_fd, const char *id);
 /* stat of upper/ itself, and whether it has no entry. */

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sbx/sys.h"
 #include "session_internal.h"
@@ -91,29 +92,64 @@ static void on_brought_back(void *data, const char *text SBX_UNUSED, size_t size
 {
 	struct session *session = data;
 
+	struct json_object *refusal = sbx_take(&session->refusal);
+
 	if (err)
 		daemon_log("bring the work of session %s back: %s", session->id, err->message);
-	keep_alive(session, NULL, &session->failure);
+	keep_alive(session, refusal, refusal ? NULL : &session->failure);
+	sbx_json_put(&refusal);
 }
 
-/* The tree may stand in a layer that never came to the head: back with it into the session. */
-static void bring_back(struct session *session, const struct sbx_err *err)
+/* The tree stands in a layer or a reject that is none: back with it into the session. */
+static void bring_back(struct session *session)
 {
 	struct daemon *daemon = session->daemon;
 	struct job_request job = {
 		.name = "recover", .fd = -EBADF, .done = on_brought_back, .data = session};
+	struct sbx_err err = SBX_ERR_INIT;
+	int r;
 
-	(void)sbx_err_kind(&session->failure, err->kind, EIO,
-		"%s; nothing is lost: the work is kept in workspace session %s, publish it again "
-		"with 'sbx-admin session publish %s %s' when this is mended",
-		err->message, session->id, daemon->sandbox.id, session->id);
 	job.args = json_object_new_object();
 	if (!job.args)
 		abort();
 	sbx_json_add_string(job.args, "session_dir", session->id);
 	sbx_json_add(job.args, "head", stack_to_json(&daemon_head(daemon)->stack));
-	if (pool_submit(daemon->pool, &job) < 0)
-		on_brought_back(session, NULL, 0, err, NULL); /* the next start brings it back */
+	r = pool_submit(daemon->pool, &job);
+	if (r < 0) {
+		(void)sbx_err_set(&err, -r, "ask a worker: %m");
+		on_brought_back(session, NULL, 0, &err, NULL); /* the next start brings it back */
+	}
+}
+
+static void keep_after_failure(struct session *session, const struct sbx_err *err)
+{
+	(void)sbx_err_kind(&session->failure, err->kind, EIO,
+		"%s; nothing is lost: the work is kept in workspace session %s, publish it again "
+		"with 'sbx-admin session publish %s %s' when this is mended",
+		err->message, session->id, session->daemon->sandbox.id, session->id);
+	bring_back(session);
+}
+
+/*
+ * A managed session goes on with its work, so the reject is undone: without its reject.json it is
+ * one that was not finished, whose tree belongs to the session (also for the next start).
+ */
+static void keep_after_refusal(struct session *session, struct json_object *result)
+{
+	struct daemon *daemon = session->daemon;
+	const char *reject_id = sbx_json_string(result, "reject_id", "");
+	char path[SBX_ID_SIZE + sizeof("/reject.json")];
+
+	(void)snprintf(path, sizeof(path), "%s/reject.json", reject_id); /* ids fit */
+	if (unlinkat(daemon->context.rejects_fd, path, 0) < 0) {
+		daemon_log("session %s stays a reject: %s: %s", session->id, path, strerror(errno));
+		bury_dir(session);
+		finish(session, result);
+		return;
+	}
+	json_object_object_del(result, "reject_id");
+	session->refusal = json_object_get(result);
+	bring_back(session);
 }
 
 static void on_published(void *data, struct json_object *result, const struct sbx_err *err,
@@ -123,9 +159,9 @@ static void on_published(void *data, struct json_object *result, const struct sb
 	const char *outcome = sbx_json_string(result, "outcome", "");
 
 	if (err) {
-		bring_back(session, err);
+		keep_after_failure(session, err);
 	} else if (!strcmp(outcome, "rejected") && session->managed) {
-		keep_alive(session, result, NULL);
+		keep_after_refusal(session, result);
 	} else {
 		bury_dir(session);
 		finish(session, result);

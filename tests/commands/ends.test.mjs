@@ -84,12 +84,12 @@ test('a timeout takes the whole tree, after a chance to clean up', async (t) => 
 		await lab.admin('session', 'discard', lab.id, workspace_session_id);
 	});
 	await t.test('a lock file is removed by its owner', async () => {
-		const done = await timed("trap 'rm -f lock; exit 1' TERM; touch lock kept; sleep 60 & wait", 400);
+		const done = await timed("trap 'rm -f lock; exit 1' TERM; touch lock kept; sleep 60 & wait", 2500);
 		assert.deepEqual([done.publish.added, done.publish.no_op], [1, false]);
 		assert.equal((await lab.exec('ls')).output, 'kept\n');
 	});
 	await t.test('the shell obeyed, a child needs the grace', async () => {
-		await timed("(trap 'sleep 0.7; touch cleaned; exit' TERM; sleep 60 & wait) & wait", 400);
+		await timed("(trap 'sleep 0.7; touch cleaned; exit' TERM; sleep 60 & wait) & wait", 2500);
 		assert.match((await lab.exec('ls')).output, /cleaned/);
 	});
 	await t.test('50 nested shells', async () => {

@@ -22,11 +22,11 @@ test('a managed session keeps its work to itself until it is published', async (
 		const done = await lab.exec('echo four >>a.txt; echo new >b.txt; echo kept >/tmp/t', inside);
 		assert.deepEqual([done.status, done.publish], ['ok', undefined]);
 		assert.equal((await lab.exec('tail -n 1 a.txt; cat b.txt /tmp/t', inside)).output, 'four\nnew\nkept\n');
-		assert.equal((await lab.exec('tail -n 1 a.txt; ls')).output, 'three\na.txt\n');
+		assert.equal((await lab.exec('tail -n 1 a.txt; ls -1')).output, 'three\na.txt\n');
 	});
 	await t.test('it is pinned to its head', async () => {
 		await lab.exec('echo elsewhere >c.txt; sed -i s/one/ONE/ a.txt');
-		assert.equal((await lab.exec('head -n 1 a.txt; ls', inside)).output, 'one\na.txt\nb.txt\n');
+		assert.equal((await lab.exec('head -n 1 a.txt; ls -1', inside)).output, 'one\na.txt\nb.txt\n');
 		const { version } = await lab.admin('session', 'show', lab.id, workspace_session_id);
 		assert.equal(version, 1);
 	});
@@ -190,11 +190,19 @@ test('a refused publication leaves the session alive and usable', async (t) => {
 		assert.equal(refused.publish_rejected, true);
 		assert.equal(refused.publish_reject_class, 'source_conflict');
 		assert.deepEqual(refused.conflicts.map((c) => c.path), ['a.txt']);
+		assert.equal(refused.reject_id, null);
+		assert.match(refused.next_step, /the session goes on/);
+		assert.deepEqual((await lab.admin('reject', 'list', lab.id)).rejects, []);
 	});
 	await t.test('nothing was published, everything is still in the session', async () => {
-		assert.equal((await lab.exec('cat a.txt; ls')).output, 'theirs\na.txt\n');
+		assert.equal((await lab.exec('cat a.txt; ls -1')).output, 'theirs\na.txt\n');
 		assert.equal((await lab.exec('cat a.txt b.txt', inside)).output, 'mine\nmore\n');
 		assert.equal((await sessions(lab))[0].workspace_session_id, id);
+	});
+	await t.test('also after a crash of sandboxd', async () => {
+		await lab.crash();
+		lab.server = await lab.connect();
+		assert.equal((await lab.exec('cat a.txt b.txt', inside)).output, 'mine\nmore\n');
 	});
 	await t.test('when the conflict is taken back, it publishes', async () => {
 		await lab.exec('echo one >a.txt', inside);
@@ -222,7 +230,7 @@ test('a managed session comes back after a crash of sandboxd', async (t) => {
 		assert.ok(Math.abs(session.created_ns - before.created_ns) < 1e9);
 		assert.deepEqual(session.command_session_ids, []);
 		lab.server = await lab.connect();
-		const { output } = await lab.exec('cat w.txt a.txt; readlink l; ls', inside);
+		const { output } = await lab.exec('cat w.txt a.txt; readlink l; ls -1', inside);
 		assert.equal(output, 'work\none\ntwo\na.txt\na.txt\nd\nl\nw.txt\n');
 	});
 	await t.test('without its processes and its /tmp', async () => {

@@ -95,12 +95,6 @@ test('sandboxd is killed', async (t) => {
 		const want = Array.from({ length: 500 }, (_, i) => `row ${i + 1}\n`).join('');
 		assert.equal(rows.output, `${want}partial`);
 	});
-	await t.test('the command is reported as ended by the crash, with its time', async () => {
-		const rows = await lab.lines(running);
-		assert.deepEqual([rows.status, rows.exit_code], ['error', 137]);
-		assert.match(rows.notes[0], /ended by the end of the sandboxd/);
-		assert.ok(rows.command_total_time_seconds >= 0 && rows.command_total_time_seconds < 60);
-	});
 	await t.test('its work is published', async () => {
 		const found = await until(async () => {
 			const rows = await lab.lines(running);
@@ -108,6 +102,12 @@ test('sandboxd is killed', async (t) => {
 		}, 'the publication');
 		assert.equal(found.added, 1);
 		assert.equal((await lab.exec('cat w.txt')).output, 'work\n');
+	});
+	await t.test('the command is reported as ended by the crash, with its time', async () => {
+		const rows = await lab.lines(running);
+		assert.deepEqual([rows.status, rows.exit_code], ['error', 137]);
+		assert.match(rows.notes[0], /ended by the end of the sandboxd/);
+		assert.ok(rows.command_total_time_seconds >= 0 && rows.command_total_time_seconds < 60);
 	});
 	await t.test('or kept as a reject', async () => {
 		const rows = await until(async () => {
