@@ -14,7 +14,10 @@
 int sbx_publish_recover(
 	struct sbx_job_context *context, const char *session_dir, struct sbx_err *err);
 
-/* Adds the layers that rejects are based on to ret: a sweep must keep them. */
+/*
+ * Adds the layers that rejects are based on to ret: a sweep must keep them. A reject that cannot be
+ * read is named in err when all others are taken; what it needs is not known then.
+ */
 int sbx_reject_bases(struct sbx_job_context *context, struct sbx_stack *ret, struct sbx_err *err);
 
 #endif

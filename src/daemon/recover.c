@@ -159,14 +159,16 @@ static int recover_session(struct daemon *daemon, const char *name, struct sbx_e
 static int sweep(struct daemon *daemon, struct sbx_err *err)
 {
 	struct sbx_stack keep = {0};
+	struct sbx_err why = SBX_ERR_INIT;
 	uint64_t n_removed;
 	int r = session_pinned_layers(daemon, &keep);
 
 	if (r < 0)
 		(void)sbx_err_set(err, -r, "sweep the store: %m");
+	else if (sbx_reject_bases(&daemon->context, &keep, &why) < 0)
+		/* it may need any layer; all else is served */
+		daemon_log("%s; nothing is swept until it is mended or dropped", why.message);
 	else
-		r = sbx_reject_bases(&daemon->context, &keep, err);
-	if (r == 0)
 		r = sbx_store_sweep(daemon->context.store_fd, daemon->log, &keep, &n_removed, err);
 	sbx_stack_done(&keep);
 	return r;

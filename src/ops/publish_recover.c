@@ -53,7 +53,7 @@ static int take_reject(
 		r = sbx_reject_base(reject, &base, err);
 	if (r == 0)
 		r = sbx_stack_include_all(ret, &base);
-	return r;
+	return r < 0 && !err->code ? sbx_err_set(err, -r, "keep the base of reject %s: %m", id) : r;
 }
 
 static void close_dirp(DIR **dirp)
@@ -65,12 +65,30 @@ static void close_dirp(DIR **dirp)
 	errno = saved;
 }
 
+/* The others are taken all the same; the first that could not be read is told. */
+static int take_all(
+	struct sbx_job_context *context, DIR *dirp, struct sbx_stack *ret, struct sbx_err *err)
+{
+	struct dirent *entry;
+	int first = 0;
+
+	while (errno = 0, (entry = readdir(dirp))) {
+		struct sbx_err why = SBX_ERR_INIT;
+		int r = sbx_id_valid(entry->d_name) ? take_reject(context, entry->d_name, ret, &why)
+						    : 0;
+
+		if (r < 0 && first == 0) {
+			first = r;
+			*err = why;
+		}
+	}
+	return errno && first == 0 ? sbx_err_set(err, errno, "list the rejects: %m") : first;
+}
+
 int sbx_reject_bases(struct sbx_job_context *context, struct sbx_stack *ret, struct sbx_err *err)
 {
 	SBX_CLEANUP(close_dirp) DIR *dirp = NULL;
-	struct dirent *entry;
 	int fd = openat(context->rejects_fd, ".", OPEN_DIR_FLAGS);
-	int r = 0;
 
 	if (fd < 0)
 		return sbx_err_set(err, errno, "list the rejects: %m");
@@ -79,10 +97,5 @@ int sbx_reject_bases(struct sbx_job_context *context, struct sbx_stack *ret, str
 		sbx_fd_close(&fd);
 		return sbx_err_set(err, ENOMEM, "list the rejects: %m");
 	}
-	while (r == 0 && (errno = 0, (entry = readdir(dirp))))
-		if (sbx_id_valid(entry->d_name))
-			r = take_reject(context, entry->d_name, ret, err);
-	if (r == 0 && errno)
-		return sbx_err_set(err, errno, "list the rejects: %m");
-	return r;
+	return take_all(context, dirp, ret, err);
 }

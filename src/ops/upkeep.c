@@ -7,8 +7,10 @@
 #include <sys/statvfs.h>
 
 #include "answer.h"
+#include "dirlist.h"
 #include "job_args.h"
 #include "jobs.h"
+#include "reject.h"
 #include "sbx/loop.h"
 #include "sbx/publish.h"
 #include "sbx/store.h"
@@ -146,6 +148,25 @@ static void on_damage(void *data, const char *what)
 	sbx_answer_push(damages->list, text);
 }
 
+/* What the store cannot read of a reject; that reject.json is there it has seen. */
+static int verify_rejects(const struct sbx_job *job, struct damages *damages)
+{
+	SBX_CLEANUP(sbx_dirlist_done) struct sbx_dirlist names = {0};
+	int r = sbx_dirlist_read(job->context->rejects_fd, SIZE_MAX, &names);
+
+	for (size_t i = 0; r == 0 && i < names.n; i++) {
+		SBX_JSON struct json_object *reject = NULL;
+		struct sbx_err why = SBX_ERR_INIT;
+		SBX_CLOSE int fd = -EBADF;
+		const char *id = sbx_dirlist_name(&names, i);
+
+		if (sbx_id_valid(id) && sbx_reject_open(job->context, id, &fd, &reject, &why) < 0 &&
+			why.code != ENOENT)
+			on_damage(damages, why.message);
+	}
+	return r;
+}
+
 int sbx_job_verify(struct sbx_job *job, struct sbx_err *err)
 {
 	struct damages damages = {.list = json_object_new_array()};
@@ -154,8 +175,10 @@ int sbx_job_verify(struct sbx_job *job, struct sbx_err *err)
 
 	sbx_json_add(o, "damages", damages.list);
 	r = sbx_store_verify(job->context->sandbox_fd, on_damage, &damages);
+	if (r >= 0)
+		r = verify_rejects(job, &damages);
 	sbx_json_add_int(o, "n_damages", (int64_t)damages.n);
-	if (r == 0) {
+	if (r == 0 && !damages.n) {
 		sbx_json_add(job->result, "damages", json_object_get(damages.list));
 		return 0;
 	}
