@@ -59,7 +59,7 @@ extern const struct verb sbx_admin_verbs[];
 struct call {
 	const struct verb *verb;  /* NULL: only help or version */
 	struct json_object *args; /* as the operation takes them */
-	const char *group;        /* help for "session" and the like; NULL: not asked */
+	const char *group;        /* help for "session" and the like, borrowed from argv; or NULL */
 	bool json;
 	bool help;
 	bool version;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../../src/admin/verb.h"
 
 #define WORDS_MAX 16
 
-/* Splits at blanks: the cases below have none inside their words; "~" stands for an empty one. */
+/* Splits at blanks: the cases below have none inside their words; "~" stands for an empty one. The
+ * words live until the next call, as those of main() do. */
 static int parse(const char *line, struct call *ret, struct sbx_err *err)
 {
-	char copy[512] = "sbx-admin ", *argv[WORDS_MAX + 1], *save = NULL;
+	static char copy[512];
+	char *argv[WORDS_MAX + 1], *save = NULL;
 	int argc = 0;
 
-	(void)strncat(copy, line, sizeof(copy) - strlen(copy) - 1);
+	cr_assert_lt(snprintf(copy, sizeof(copy), "sbx-admin %s", line), (int)sizeof(copy));
 	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
 		cr_assert_lt(argc, WORDS_MAX);
 		argv[argc++] = strcmp(word, "~") ? word : strchr(word, '\0');
