@@ -53,8 +53,8 @@ static const struct row {
 		"sessions run without; a sandbox created with a missing limit does not start"},
 	{"cgroup v2", sbx_try_cgroup2, "control groups that processes are born into",
 		"the controllers of cgroup v1, where they are mounted"},
-	{"cgroup.kill", sbx_try_cgroup_kill, "ending a session in one step",
-		"the end of a session's pid 1 ends it as well"},
+	{"cgroup.kill", sbx_try_cgroup_kill, "emptying a control group before it is removed",
+		"one that is not empty is removed later"},
 };
 _Static_assert(SBX_N_ELEMENTS(rows) <= SBX_PROBES_MAX, "each row has its place in the answer");
 

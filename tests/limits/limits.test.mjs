@@ -51,7 +51,7 @@ const gluttons = [
 		'        if os.getpid() == first:',
 		'            print(e, flush=True)',
 		'            os._exit(2)',
-		'        time.sleep(0.1)'), [2], /temporarily unavailable/,
+		'        time.sleep(1)'), [2], /temporarily unavailable/,
 		/^process limit hit:.* 100 processes/],
 	['a thread bomb', python('import os, threading, time',
 		'try:',

@@ -200,6 +200,29 @@ Test(spawner, bad_requests_are_refused_and_change_nothing)
 	live_open(&live, &s, 0, "ws_a");
 	expect_refusal(sbx_spawner_prepare(live.spawner, ++live.tag, 0, "ws_a", base, 1), -EEXIST,
 		"in use");
+	expect_refusal(sbx_spawner_seat(live.spawner, ++live.tag, 0, NULL), -EBUSY, "in use");
+	expect_refusal(sbx_spawner_seat(live.spawner, ++live.tag, SBX_SPAWN_SLOTS_MAX, NULL),
+		-EINVAL, "no slot");
+	live_expect(&s, "echo fine", "fine\n");
+	live_drop(&s);
+}
+
+/* Nothing runs without the limits that its group was to set. */
+Test(spawner, a_group_that_cannot_be_entered_fails_the_slot_until_it_is_taken_away)
+{
+	SBX_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	const struct sbx_cgroup_entry entry = {
+		.unified_fd = -EBADF, .procs_fds = {null}, .n_procs = 1};
+	const uint32_t base[] = {0};
+	struct live_session s;
+
+	expect_refusal(
+		sbx_spawner_seat(live.spawner, ++live.tag, 0, &entry), -EBADF, "control group");
+	expect_refusal(sbx_spawner_prepare(live.spawner, ++live.tag, 0, "ws_a", base, 1),
+		-EOPNOTSUPP, "no limit would hold");
+	cr_assert_eq(sbx_spawner_seat(live.spawner, ++live.tag, 0, NULL), 0);
+	cr_expect_eq(live_answer_ok(&live), -EBADF);
+	live_open(&live, &s, 0, "ws_a");
 	live_expect(&s, "echo fine", "fine\n");
 	live_drop(&s);
 }
