@@ -138,6 +138,9 @@ Test(speed, a_session_adds_little_to_its_shell)
 	struct live_session s;
 	double plain;
 
+#ifdef __SANITIZE_ADDRESS__
+	cr_skip_test("needs a build without sanitizers: it would measure them");
+#endif
 	live_start(&live, NULL);
 	live_open(&live, &s, 0, "ws_a");
 	for (int i = 0; i < ROUNDS; i++) {
