@@ -28,6 +28,8 @@ void sbx_buf_consume(struct sbx_buf *buf, size_t n);
 static inline void sbx_buf_clear(struct sbx_buf *buf)
 {
 	buf->size = 0;
+	if (buf->data)
+		buf->data[0] = '\0';
 }
 /* Gives the bytes away (free() them); the buffer is empty afterwards. Never NULL on success:
  * an empty buffer yields "". NULL means no memory. */

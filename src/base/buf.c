@@ -70,7 +70,7 @@ int sbx_buf_printf(struct sbx_buf *buf, const char *fmt, ...)
 void sbx_buf_consume(struct sbx_buf *buf, size_t n)
 {
 	if (n >= buf->size) {
-		buf->size = 0;
+		sbx_buf_clear(buf);
 		return;
 	}
 	memmove(buf->data, buf->data + n, buf->size - n);

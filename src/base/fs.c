@@ -14,9 +14,10 @@
 int sbx_fs_open_beneath(
 	int root_fd, const char *path, int flags, mode_t mode, enum sbx_fs_open_flags how_flags)
 {
+	bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 	struct open_how how = {
 		.flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
-		.mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
+		.mode = creates ? mode : 0, /* openat2 refuses one that is not used */
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
 	int r, tries = 0;
