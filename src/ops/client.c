@@ -18,7 +18,7 @@
 #define SOCKET_NAME "sandboxd.sock"
 
 #define START_TIMEOUT_MS 60000
-#define CONNECT_TRIES    5 /* a daemon that ends for idleness while we connect is started again */
+#define CONNECT_TRIES    5 /* starts: a daemon may end for idleness while we connect */
 
 int sbx_client_no_sandbox(const char *sandbox_id, struct sbx_err *err)
 {
@@ -145,10 +145,14 @@ static int wait_until_ready(int fd, const char *sandbox_id, struct sbx_err *err)
 
 	for (;;) {
 		uint64_t now = sbx_now_ns();
+		int ready = 0;
 		ssize_t n;
 
-		if (now >= deadline ||
-			poll(&pfd, 1, (int)((deadline - now) / SBX_NSEC_PER_MSEC)) == 0)
+		if (now < deadline)
+			ready = poll(&pfd, 1, (int)((deadline - now) / SBX_NSEC_PER_MSEC) + 1);
+		if (ready < 0 && errno == EINTR)
+			continue;
+		if (ready == 0)
 			return sbx_err_kind(err, SBX_KIND_CONNECTION, ETIMEDOUT,
 				"sandboxd of '%s' did not get ready within %d s; see its log",
 				sandbox_id, START_TIMEOUT_MS / 1000);
@@ -220,7 +224,7 @@ int sbx_client_connect(const char *sandbox_id, int *ret_fd, struct sbx_err *err)
 
 	if (sandbox_fd < 0)
 		return sbx_client_no_sandbox(sandbox_id, err);
-	for (int i = 0; i < CONNECT_TRIES; i++) {
+	for (int i = 0;; i++) {
 		SBX_CLOSE int fd = -EBADF;
 
 		r = sbx_sock_connect(sandbox_fd, SOCKET_NAME, &fd);
@@ -232,7 +236,7 @@ int sbx_client_connect(const char *sandbox_id, int *ret_fd, struct sbx_err *err)
 			*ret_fd = sbx_fd_take(&fd);
 			return 0;
 		}
-		if (r != -ECONNREFUSED && r != -ENOENT && r != -ECONNRESET)
+		if (i == CONNECT_TRIES || (r != -ECONNREFUSED && r != -ENOENT && r != -ECONNRESET))
 			break;
 		if (start_daemon(sandbox_id, err) < 0)
 			return -ECONNREFUSED;
