@@ -6,8 +6,9 @@
 #include <sys/epoll.h>
 
 struct layer_ref {
-	char id[SBX_ID_SIZE]; /* "" when the number is free */
+	char id[SBX_ID_SIZE]; /* "" when it is not attached */
 	uint32_t users;       /* slots */
+	bool stuck;           /* could not be detached: the number is not used again */
 };
 
 struct slot {
@@ -17,13 +18,21 @@ struct slot {
 	size_t n_layers;
 };
 
+enum pending_kind {
+	PENDING_OTHER,
+	PENDING_PREPARE,
+	PENDING_DROP,
+	PENDING_ATTACH,
+	PENDING_DETACH,
+};
+
 /* The spawner answers in order: callbacks wait in a queue. */
 struct pending {
 	STAILQ_ENTRY(pending) entry;
 	slot_done_fn done;
 	void *data;
-	uint32_t slot;
-	bool is_prepare, is_drop;
+	enum pending_kind kind;
+	uint32_t number;          /* of the slot, or of the layer */
 	struct sbx_cgroup *group; /* to be removed when this is answered */
 };
 STAILQ_HEAD(pending_list, pending);
@@ -42,13 +51,13 @@ struct slots {
 };
 
 static struct pending *pending_add(
-	struct slots *slots, slot_done_fn done, void *data, uint32_t slot)
+	struct slots *slots, slot_done_fn done, void *data, enum pending_kind kind, uint32_t number)
 {
 	struct pending *pending = calloc(1, sizeof(*pending));
 
 	if (!pending)
 		return NULL;
-	*pending = (struct pending){.done = done, .data = data, .slot = slot};
+	*pending = (struct pending){.done = done, .data = data, .kind = kind, .number = number};
 	STAILQ_INSERT_TAIL(&slots->pending, pending, entry);
 	slots->next_tag++;
 	return pending;
@@ -77,7 +86,7 @@ static void on_group(void *data SBX_UNUSED, int fd, const struct sbx_err *err)
 
 static void take_group_away(struct slots *slots, uint32_t number)
 {
-	struct pending *pending = pending_add(slots, on_group, NULL, SLOT_NONE);
+	struct pending *pending = pending_add(slots, on_group, NULL, PENDING_OTHER, number);
 
 	if (!pending)
 		return; /* it is kept, as those of lower numbers are */
@@ -101,30 +110,67 @@ static void release_slot(struct slots *slots, uint32_t number)
 	slots_head_changed(slots);
 }
 
+/* What the spawner has of slots and layers now. */
+static void keep_account(struct slots *slots, const struct pending *pending, bool failed)
+{
+	switch (pending->kind) {
+	case PENDING_OTHER:
+		break;
+	case PENDING_PREPARE:
+		if (failed)
+			release_slot(slots, pending->number);
+		break;
+	case PENDING_DROP:
+		if (!failed) /* else it is still mounted, and its number taken */
+			release_slot(slots, pending->number);
+		break;
+	case PENDING_ATTACH:
+		if (failed) /* whoever needs it next tries again, under another number */
+			slots->layers[pending->number].id[0] = '\0';
+		break;
+	case PENDING_DETACH:
+		slots->layers[pending->number].stuck = failed;
+		break;
+	}
+}
+
+static void handle_reply(struct slots *slots, struct sbx_spawner_reply *reply)
+{
+	struct pending *pending = STAILQ_FIRST(&slots->pending);
+	struct sbx_err err = SBX_ERR_INIT;
+	bool failed = reply->code < 0;
+
+	if (!pending) {
+		sbx_fd_close(&reply->fd);
+		return;
+	}
+	STAILQ_REMOVE_HEAD(&slots->pending, entry);
+	if (failed)
+		(void)sbx_err_set(&err, -reply->code, "%s", reply->message);
+	keep_account(slots, pending, failed);
+	if (pending->done)
+		pending->done(pending->data, reply->fd, failed ? &err : NULL);
+	else
+		sbx_fd_close(&reply->fd);
+	pending_done(pending);
+}
+
 static void on_reply(void *data, uint32_t events SBX_UNUSED)
 {
 	struct slots *slots = data;
 	struct sbx_spawner_reply reply;
-	struct sbx_err err = SBX_ERR_INIT;
-	struct pending *pending;
+	int r;
 
-	while (sbx_spawner_read(slots->spawner, &reply) == 0) {
-		pending = STAILQ_FIRST(&slots->pending);
-		if (!pending) {
-			sbx_fd_close(&reply.fd);
-			continue;
-		}
-		STAILQ_REMOVE_HEAD(&slots->pending, entry);
-		if (reply.code < 0)
-			(void)sbx_err_set(&err, -reply.code, "%s", reply.message);
-		if (pending->is_drop || (pending->is_prepare && reply.code < 0))
-			release_slot(slots, pending->slot);
-		if (pending->done)
-			pending->done(pending->data, reply.fd, reply.code < 0 ? &err : NULL);
-		else
-			sbx_fd_close(&reply.fd);
-		pending_done(pending);
-	}
+	while ((r = sbx_spawner_read(slots->spawner, &reply)) == 0)
+		handle_reply(slots, &reply);
+	if (r == -EAGAIN || r == -EPIPE)
+		return; /* nothing more now; or it died, which its pidfd tells */
+	/* one was lost (there was no descriptor for what it carried): from now on each would be
+	 * taken for the answer to another request */
+	daemon_log("read an answer of the spawner: %s; sandboxd ends and recovers at its next "
+		   "start",
+		strerror(-r));
+	daemon_stop(slots->daemon);
 }
 
 static void on_death(void *data, uint32_t events SBX_UNUSED)
@@ -188,12 +234,17 @@ size_t slots_in_use(const struct slots *slots)
 	return slots->n_used;
 }
 
+static bool is_taken(const struct layer_ref *layer)
+{
+	return layer->id[0] || layer->users || layer->stuck;
+}
+
 static int find_free_number(struct slots *slots, uint32_t *ret_number)
 {
 	struct layer_ref *layers;
 	uint32_t number = 0;
 
-	while (number < slots->n_layers && slots->layers[number].id[0])
+	while (number < slots->n_layers && is_taken(&slots->layers[number]))
 		number++;
 	if (number >= SBX_SPAWN_NAMES_MAX)
 		return -EMFILE;
@@ -213,7 +264,7 @@ static void on_layer(void *data SBX_UNUSED, int fd, const struct sbx_err *err)
 {
 	sbx_fd_close(&fd);
 	if (err)
-		daemon_log("attach a layer: %s", err->message);
+		daemon_log("attach or detach a layer: %s", err->message);
 }
 
 static int attach(struct slots *slots, const char *layer_id, uint32_t *ret_number)
@@ -230,7 +281,7 @@ static int attach(struct slots *slots, const char *layer_id, uint32_t *ret_numbe
 	r = find_free_number(slots, &number);
 	if (r < 0)
 		return r;
-	pending = pending_add(slots, on_layer, NULL, SLOT_NONE);
+	pending = pending_add(slots, on_layer, NULL, PENDING_ATTACH, number);
 	if (!pending)
 		return -ENOMEM;
 	r = sbx_spawner_layer(slots->spawner, slots->next_tag, number, layer_id);
@@ -261,7 +312,7 @@ void slots_head_changed(struct slots *slots)
 
 		if (!layer->id[0] || layer->users || in_stack(&head->stack, layer->id))
 			continue;
-		pending = pending_add(slots, on_layer, NULL, SLOT_NONE);
+		pending = pending_add(slots, on_layer, NULL, PENDING_DETACH, i);
 		if (!pending)
 			return; /* tried again at the next change */
 		if (sbx_spawner_unlayer(slots->spawner, slots->next_tag, i) < 0) {
@@ -300,7 +351,7 @@ static int send_group(
 
 	if (r < 0)
 		return r;
-	pending = pending_add(slots, on_group, NULL, SLOT_NONE);
+	pending = pending_add(slots, on_group, NULL, PENDING_OTHER, number);
 	if (!pending)
 		return sbx_err_set(err, ENOMEM, "use a control group: %m");
 	r = sbx_spawner_seat(slots->spawner, slots->next_tag, number, &entry);
@@ -351,11 +402,9 @@ int slot_prepare(struct slots *slots, const char *session_dir, const struct sbx_
 	r = slot->group ? 0 : give_group(slots, number);
 	if (r == 0)
 		r = fill_slot(slots, slot, stack);
-	pending = r == 0 ? pending_add(slots, done, data, number) : NULL;
+	pending = r == 0 ? pending_add(slots, done, data, PENDING_PREPARE, number) : NULL;
 	if (r == 0 && !pending)
 		r = -ENOMEM;
-	if (r == 0)
-		pending->is_prepare = true;
 	if (r == 0)
 		r = sbx_spawner_prepare(slots->spawner, slots->next_tag, number, session_dir,
 			slot->layers, slot->n_layers);
@@ -371,7 +420,7 @@ int slot_prepare(struct slots *slots, const char *session_dir, const struct sbx_
 
 int slot_run(struct slots *slots, uint32_t slot, int control_fd, slot_done_fn done, void *data)
 {
-	struct pending *pending = pending_add(slots, done, data, slot);
+	struct pending *pending = pending_add(slots, done, data, PENDING_OTHER, slot);
 	int r;
 
 	if (!pending)
@@ -384,7 +433,7 @@ int slot_run(struct slots *slots, uint32_t slot, int control_fd, slot_done_fn do
 
 int slot_renew(struct slots *slots, uint32_t slot, slot_done_fn done, void *data)
 {
-	struct pending *pending = pending_add(slots, done, data, slot);
+	struct pending *pending = pending_add(slots, done, data, PENDING_OTHER, slot);
 	int r;
 
 	if (!pending)
@@ -397,12 +446,11 @@ int slot_renew(struct slots *slots, uint32_t slot, slot_done_fn done, void *data
 
 int slot_drop(struct slots *slots, uint32_t slot, slot_done_fn done, void *data)
 {
-	struct pending *pending = pending_add(slots, done, data, slot);
+	struct pending *pending = pending_add(slots, done, data, PENDING_DROP, slot);
 	int r;
 
 	if (!pending)
 		return -ENOMEM;
-	pending->is_drop = true;
 	r = sbx_spawner_drop(slots->spawner, slots->next_tag, slot);
 	if (r < 0)
 		pending_undo(slots, pending);
