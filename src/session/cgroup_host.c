@@ -345,7 +345,7 @@ void sbx_cgroup_host_free(struct sbx_cgroup_host *host)
 		return;
 	for (size_t i = 0; i < host->n_bases; i++) {
 		sbx_fd_close(&host->bases[i].sandbox_fd);
-		(void)remove_host(host->bases[i].path, host->name); /* else swept later */
+		remove_host_soon(host->bases[i].path, host->name);
 	}
 	free(host);
 }
