@@ -18,19 +18,42 @@ struct channel {
 	size_t out_sent; /* bytes at the front of out that are gone */
 	const struct channel_events *events;
 	void *data;
+	bool paused;
+	bool was_behind;
 	bool *freed; /* set when a callback frees the channel under our feet */
 };
 
+static size_t queued(const struct channel *channel)
+{
+	return channel->out.size - channel->out_sent;
+}
+
+bool channel_is_behind(const struct channel *channel)
+{
+	return queued(channel) >= CHANNEL_OUT_HIGH;
+}
+
 static void update_watch(struct channel *channel)
 {
-	size_t queued = channel->out.size - channel->out_sent;
 	uint32_t events = 0;
 
-	if (queued < CHANNEL_OUT_HIGH)
+	if (!channel_is_behind(channel) && !channel->paused)
 		events |= EPOLLIN;
-	if (queued)
+	if (queued(channel))
 		events |= EPOLLOUT;
 	(void)sbx_watch_set(channel->watch, events); /* fails only for a fd that is not watched */
+}
+
+void channel_pause(struct channel *channel)
+{
+	channel->paused = true;
+	update_watch(channel);
+}
+
+void channel_resume(struct channel *channel)
+{
+	channel->paused = false;
+	update_watch(channel);
 }
 
 static int flush(struct channel *channel)
@@ -52,6 +75,10 @@ static int flush(struct channel *channel)
 		sbx_buf_clear(&channel->out);
 		if (channel->out.capacity > READ_CHUNK)
 			sbx_buf_done(&channel->out); /* one long answer must not stay in memory */
+	} else if (channel->out_sent > READ_CHUNK && channel->out_sent > channel->out.size / 2) {
+		/* a peer that is always a little behind: what is gone must not pile up */
+		sbx_buf_consume(&channel->out, channel->out_sent);
+		channel->out_sent = 0;
 	}
 	return 0;
 }
@@ -105,6 +132,16 @@ static int dispatch(struct channel *channel)
 	return r;
 }
 
+/* Half of the mark: not one wake-up of the sender for each chunk that the peer takes. */
+static void tell_caught_up(struct channel *channel)
+{
+	if (!channel->was_behind || queued(channel) > CHANNEL_OUT_HIGH / 2)
+		return;
+	channel->was_behind = false;
+	if (channel->events->caught_up)
+		channel->events->caught_up(channel->data);
+}
+
 static void on_ready(void *data, uint32_t events)
 {
 	struct channel *channel = data;
@@ -112,6 +149,8 @@ static void on_ready(void *data, uint32_t events)
 
 	if (events & EPOLLOUT)
 		r = flush(channel);
+	if (r == 0)
+		tell_caught_up(channel);
 	if (r == 0 && events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
 		r = fill(channel);
 		if (r == 0)
@@ -120,7 +159,7 @@ static void on_ready(void *data, uint32_t events)
 			return;
 	}
 	if (r < 0)
-		channel->events->closed(channel->data, r == -ECONNRESET ? 0 : r);
+		channel->events->closed(channel->data, r == -ECONNRESET || r == -EPIPE ? 0 : r);
 	else
 		update_watch(channel);
 }
@@ -158,15 +197,11 @@ void channel_free(struct channel *channel)
 	free(channel);
 }
 
-size_t channel_queued(const struct channel *channel)
-{
-	return channel->out.size - channel->out_sent;
-}
-
 /* Sends what the socket takes at once; an error is left to the next read, which sees it too. */
 static int push(struct channel *channel)
 {
 	(void)flush(channel); /* a dead peer also wakes us with EPOLLHUP */
+	channel->was_behind |= channel_is_behind(channel);
 	update_watch(channel);
 	return 0;
 }
@@ -186,7 +221,7 @@ int channel_send(struct channel *channel, enum sbx_wire_kind kind, uint64_t id, 
 	if (fd >= 0) {
 		struct sbx_wire_header header = {.size = (uint32_t)size, .kind = kind, .id = id};
 
-		if (channel_queued(channel))
+		if (queued(channel))
 			return -EBUSY;
 		r = send_header_with_fd(channel, &header, fd);
 		if (r == 0)

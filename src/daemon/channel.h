@@ -16,6 +16,9 @@ struct channel_events {
 	void (*frame)(void *data, const struct sbx_wire_header *header, const char *payload);
 	/* The peer is gone (0) or broke the protocol (-errno). The channel must be freed. */
 	void (*closed)(void *data, int reason);
+	/* The peer has caught up (see channel_is_behind()). May not free the channel. NULL: nobody
+	 * waits for that. */
+	void (*caught_up)(void *data);
 };
 
 /* Takes fd, also on failure. */
@@ -28,6 +31,10 @@ int channel_send(struct channel *channel, enum sbx_wire_kind kind, uint64_t id, 
 	size_t size, int fd);
 /* Queues bytes that are frames already. */
 int channel_send_raw(struct channel *channel, const void *frames, size_t size);
-size_t channel_queued(const struct channel *channel);
+/* Whether more than CHANNEL_OUT_HIGH is queued: who sends much waits for caught_up(). */
+bool channel_is_behind(const struct channel *channel);
+/* Reads nothing more from the peer until it is resumed. */
+void channel_pause(struct channel *channel);
+void channel_resume(struct channel *channel);
 
 #endif

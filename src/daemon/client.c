@@ -11,8 +11,9 @@
 #include "sbx/client.h"
 #include "sbx/sock.h"
 
-#define SOCKET_NAME "sandboxd.sock"
-#define SOCKET_MODE 0666 /* who may connect is decided by SO_PEERCRED */
+#define ACCEPT_REST_NS (SBX_NSEC_PER_SEC / 2)
+#define SOCKET_NAME    "sandboxd.sock"
+#define SOCKET_MODE    0666 /* who may connect is decided by SO_PEERCRED */
 
 struct client {
 	TAILQ_ENTRY(client) entry;
@@ -34,11 +35,31 @@ static void request_free(struct request *request)
 	free(request);
 }
 
+static void send_error(struct client *client, uint64_t id, const struct sbx_err *err)
+{
+	SBX_BUF struct sbx_buf frame = SBX_BUF_INIT;
+
+	if (sbx_wire_put_error(&frame, id, err, NULL) == 0)
+		(void)channel_send_raw(client->channel, frame.data, frame.size);
+}
+
+static void send_result(struct request *request, const char *json, size_t size)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+	int r = channel_send(request->client->channel, SBX_WIRE_RESULT, request->id, json, size,
+		-EBADF); /* a dead client hears nothing */
+
+	if (r < 0) {
+		(void)sbx_err_set(&err, -r, "%s: an answer of %zu bytes cannot be sent: %m",
+			request->op->name, size);
+		send_error(request->client, request->id, &err);
+	}
+}
+
 void request_result_text(struct request *request, const char *json, size_t size)
 {
 	if (request->client)
-		(void)channel_send(request->client->channel, SBX_WIRE_RESULT, request->id, json,
-			size, -EBADF); /* a dead client hears nothing */
+		send_result(request, json, size);
 	request_free(request);
 }
 
@@ -68,12 +89,9 @@ int request_chunk(struct request *request, const void *bytes, size_t size)
 		request->client->channel, SBX_WIRE_CHUNK, request->id, bytes, size, -EBADF);
 }
 
-static void send_error(struct client *client, uint64_t id, const struct sbx_err *err)
+bool request_is_behind(const struct request *request)
 {
-	SBX_BUF struct sbx_buf frame = SBX_BUF_INIT;
-
-	if (sbx_wire_put_error(&frame, id, err, NULL) == 0)
-		(void)channel_send_raw(client->channel, frame.data, frame.size);
+	return request->client && channel_is_behind(request->client->channel);
 }
 
 static struct request *find_request(struct client *client, uint64_t id)
@@ -188,6 +206,9 @@ static void client_free(struct client *client)
 	TAILQ_REMOVE(&daemon->clients, client, entry);
 	daemon->n_clients--;
 	free(client);
+	pool_resume(daemon->pool);
+	if (daemon->listen_watch)
+		(void)sbx_watch_set(daemon->listen_watch, EPOLLIN); /* a descriptor is free again */
 	daemon_touch(daemon);
 }
 
@@ -201,7 +222,21 @@ static void on_closed(void *data, int reason)
 	client_free(client);
 }
 
-static const struct channel_events client_events = {.frame = on_frame, .closed = on_closed};
+static void on_caught_up(void *data)
+{
+	struct client *client = data;
+	struct request *request, *next;
+
+	pool_resume(client->daemon->pool);
+	for (request = TAILQ_FIRST(&client->requests); request; request = next) {
+		next = TAILQ_NEXT(request, entry);
+		if (request->progress)
+			request->progress(request);
+	}
+}
+
+static const struct channel_events client_events = {
+	.frame = on_frame, .closed = on_closed, .caught_up = on_caught_up};
 
 /* Says who may not: the same words as for a sandbox that does not exist. */
 static void refuse(int fd, const struct sbx_err *err)
@@ -229,6 +264,23 @@ static int admit(struct daemon *daemon, int fd, uid_t *ret_uid, struct sbx_err *
 	return 0;
 }
 
+static void accept_again(void *data)
+{
+	struct daemon *daemon = data;
+
+	if (daemon->listen_watch)
+		(void)sbx_watch_set(daemon->listen_watch, EPOLLIN);
+}
+
+/* No descriptors: the backlog waits until a client has gone, or for a moment. The socket stays
+ * readable meanwhile, which would keep the loop spinning. */
+static void rest_accepting(struct daemon *daemon)
+{
+	daemon_log("accept a connection: %s; trying again in a moment", strerror(errno));
+	if (sbx_timer_set(daemon->accept_timer, sbx_now_ns() + ACCEPT_REST_NS) == 0)
+		(void)sbx_watch_set(daemon->listen_watch, 0);
+}
+
 static void on_connection(void *data, uint32_t events SBX_UNUSED)
 {
 	struct daemon *daemon = data;
@@ -237,8 +289,11 @@ static void on_connection(void *data, uint32_t events SBX_UNUSED)
 	struct client *client;
 	uid_t uid = 0;
 
-	if (fd < 0)
-		return; /* the caller gave up; or no descriptors: the backlog waits */
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			rest_accepting(daemon);
+		return; /* else the caller gave up */
+	}
 	if (admit(daemon, fd, &uid, &err) < 0) {
 		refuse(fd, &err);
 		return;
@@ -267,8 +322,10 @@ int clients_listen(struct daemon *daemon, struct sbx_err *err)
 
 	if (r < 0)
 		return r;
-	r = sbx_watch_new(daemon->loop, daemon->listen_fd, EPOLLIN, on_connection, daemon,
-		&daemon->listen_watch);
+	r = sbx_timer_new(daemon->loop, accept_again, daemon, &daemon->accept_timer);
+	if (r == 0)
+		r = sbx_watch_new(daemon->loop, daemon->listen_fd, EPOLLIN, on_connection, daemon,
+			&daemon->listen_watch);
 	return r < 0 ? sbx_err_set(err, -r, "watch the socket: %m") : 0;
 }
 
@@ -277,6 +334,7 @@ void clients_free(struct daemon *daemon)
 	struct client *client;
 
 	sbx_watch_free(sbx_take(&daemon->listen_watch));
+	sbx_timer_free(sbx_take(&daemon->accept_timer));
 	if (daemon->listen_fd >= 0)
 		(void)unlinkat(daemon->context.sandbox_fd, SOCKET_NAME, 0); /* stale is harmless */
 	sbx_fd_close(&daemon->listen_fd);

@@ -25,8 +25,8 @@ struct request {
 	/* Stops waiting (the client asks, or has gone). Set by whoever keeps the request; NULL: it
 	 * cannot be stopped. Must not answer. */
 	void (*cancel)(struct request *request);
-	/* Called for each output of the command that it waits for, in place of an answer at the
-	 * end; answers by itself. NULL: an ordinary wait. */
+	/* Called for each output of the command that it waits for, and when the client has caught
+	 * up, in place of an answer at the end; answers by itself. NULL: an ordinary wait. */
 	void (*progress)(struct request *request);
 	uint64_t next_row; /* command_tail */
 	void *waiting_on;  /* for cancel and timer callbacks */
@@ -43,5 +43,8 @@ void request_result_text(struct request *request, const char *json, size_t size)
 void request_fail(struct request *request, const struct sbx_err *err, struct json_object *details);
 /* Raw bytes of a long answer; a result follows. -EPIPE when the client has gone. */
 int request_chunk(struct request *request, const void *bytes, size_t size);
+/* Its client reads more slowly than chunks come: jobs wait (job_chunk_fn), and progress() is called
+ * when it has caught up. */
+bool request_is_behind(const struct request *request);
 
 #endif

@@ -150,7 +150,7 @@ int command_new(struct daemon *daemon, const char *text, size_t size, uint64_t t
 	command->summary = summarize(text, size);
 	r = sbx_id_new(SBX_ID_COMMAND, command->id);
 	if (r == 0)
-		r = commands_index_add(daemon, command->id, command->started_real_ns);
+		r = commands_index_add(daemon, command->id, 0);
 	if (r == 0)
 		r = command->summary ? seal_text(command, text, size) : -ENOMEM;
 	if (r == 0)
@@ -182,6 +182,7 @@ struct command *command_find(struct daemon *daemon, const char *id, struct sbx_e
 	TAILQ_FOREACH_REVERSE(command, &daemon->commands, command_list, entry)
 	if (!strcmp(command->id, id))
 		return command;
+	commands_trim(daemon); /* those that were read back for others: each holds descriptors */
 	if (sbx_id_has_prefix(id, SBX_ID_COMMAND) && command_load(daemon, id, &command, err) == 0)
 		return command;
 	(void)sbx_err_kind(err, SBX_KIND_NOT_FOUND, ENOENT,
@@ -191,7 +192,7 @@ struct command *command_find(struct daemon *daemon, const char *id, struct sbx_e
 	return NULL;
 }
 
-void command_send_start(struct command *command, int control_fd)
+int command_send_start(struct command *command, int control_fd)
 {
 	struct sbx_init_message message = {
 		.op = SBX_INIT_START,
@@ -202,16 +203,23 @@ void command_send_start(struct command *command, int control_fd)
 	};
 	int r;
 
-	(void)snprintf(command->session_id, sizeof(command->session_id), "%s",
-		command->session->id); /* ids fit */
 	command->state = COMMAND_STARTING;
-	command_count_limits(command);
-	(void)command_save(command); /* for a crash; the command itself needs no file */
+	if (!*command->session_id) { /* the first try */
+		command_count_limits(command);
+		(void)snprintf(command->session_id, sizeof(command->session_id), "%s",
+			command->session->id); /* ids fit */
+		(void)command_save(command);   /* for a crash; the command itself needs no file */
+	}
 	r = sbx_init_send(control_fd, &message, command->text_fd);
+	if (r == -EAGAIN) {
+		command->state = COMMAND_WAITING;
+		return r;
+	}
 	sbx_fd_close(&command->text_fd);
 	if (r < 0)
 		daemon_log(
 			"start %s: %s", command->id, strerror(-r)); /* init died: its pidfd tells */
+	return 0;
 }
 
 void command_started(struct command *command, const struct sbx_init_message *message, int master_fd)
@@ -322,13 +330,14 @@ static void take_failure(struct command *command, const struct sbx_err *err)
 	sbx_json_add_string(command->outcome, "publish_error", err->message);
 }
 
-void command_end(struct command *command, struct json_object *result, const struct sbx_err *err)
+/* May free the command, unless it has a session. */
+static void end(struct command *command, struct json_object *result, const struct sbx_err *err)
 {
 	struct daemon *daemon = command->daemon;
 
-	command->session = NULL;
 	command->state = COMMAND_ENDED;
 	daemon->n_live_commands--;
+	commands_index_end(daemon, command->id);
 	if (result)
 		take_outcome(command, result);
 	else if (err)
@@ -341,10 +350,14 @@ void command_end(struct command *command, struct json_object *result, const stru
 	daemon_touch(daemon);
 }
 
+void command_end(struct command *command, struct json_object *result, const struct sbx_err *err)
+{
+	command->session = NULL;
+	end(command, result, err);
+}
+
 void command_end_early(struct command *command)
 {
-	struct session *session = command->session;
-
 	command->outcome = json_object_new_object();
 	if (!command->outcome)
 		abort();
@@ -352,8 +365,7 @@ void command_end_early(struct command *command)
 	sbx_json_add_string(command->outcome, "next_step",
 		"other commands run in this workspace session: its work is published when the last "
 		"of them ends");
-	command_end(command, NULL, NULL);
-	command->session = session;
+	end(command, NULL, NULL); /* it keeps its session, which still has something to tell it */
 }
 
 void command_publish(struct command *command, struct json_object *result, const struct sbx_err *err)

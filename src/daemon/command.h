@@ -17,8 +17,8 @@
 #include "sbx/transcript.h"
 #include "session.h"
 
-#define COMMANDS_KEPT       512 /* ended commands that stay readable, at least */
-#define COMMANDS_KEPT_NS    (24 * 3600 * SBX_NSEC_PER_SEC)
+#define COMMANDS_KEPT       512 /* commands that stay readable, at least */
+#define COMMANDS_KEPT_NS    (24 * 3600 * SBX_NSEC_PER_SEC) /* from their end, at least */
 #define COMMANDS_KEPT_MAX   4096       /* ended commands of any age; older ones are removed */
 #define COMMAND_SUMMARY_MAX 4096       /* bytes of the text that layer.json and lists show */
 #define COMMAND_STDIN_MAX   (1u << 20) /* bytes of one write_command_stdin */
@@ -95,9 +95,10 @@ int command_new(struct daemon *daemon, const char *text, size_t size, uint64_t t
 	struct command **ret, struct sbx_err *err);
 void command_free(struct command *command);
 void commands_free(struct daemon *daemon);
-/* NULL and SBX_KIND_NOT_FOUND when there is none, live or on disk. */
+/* NULL and SBX_KIND_NOT_FOUND when there is none, live or on disk. May free other ended commands. */
 struct command *command_find(struct daemon *daemon, const char *id, struct sbx_err *err);
-void command_send_start(struct command *command, int control_fd);
+/* -EAGAIN: the socket is full, and the command goes on waiting. */
+int command_send_start(struct command *command, int control_fd);
 void command_started(
 	struct command *command, const struct sbx_init_message *message, int master_fd);
 void command_exited(struct command *command, int wait_status);
@@ -168,7 +169,10 @@ int command_load(struct daemon *daemon, const char *id, struct command **ret, st
 void commands_trim(struct daemon *daemon);
 /* And old ones from the disk. */
 void commands_expire(struct daemon *daemon);
-int commands_index_add(struct daemon *daemon, const char *id, uint64_t started_ns);
+/* One that runs has no end yet: 0. */
+int commands_index_add(struct daemon *daemon, const char *id, uint64_t ended_ns);
+/* It has ended now: from here on its age counts. */
+void commands_index_end(struct daemon *daemon, const char *id);
 /* Reads the names and ages of commands on disk, at start. */
 int commands_index_load(struct daemon *daemon);
 

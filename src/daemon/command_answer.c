@@ -189,6 +189,8 @@ static void stop_waiting(struct request *request)
 	struct command *command = request->waiting_on;
 
 	TAILQ_REMOVE(&command->waiters, request, wait);
+	if (request->stdin_size && command->n_written < request->stdin_end)
+		command_drop_unwritten(command); /* or it would bar the stdin of all others */
 }
 
 /* Before the terminal is the command's nothing is answered, however short the wait. */

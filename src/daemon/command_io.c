@@ -53,14 +53,22 @@ static void on_master(void *data, uint32_t events)
 
 int command_open_terminal(struct command *command, int master_fd)
 {
-	int flags = fcntl(master_fd, F_GETFL);
+	int flags, r;
 
-	command->master_fd = master_fd;
-	if (flags < 0 || fcntl(master_fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return -errno;
+	/* init could send anything, a file without an end too: only a terminal is ever read */
 	command->slave_fd = ioctl(master_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (command->slave_fd < 0)
-		return -errno;
+	if (command->slave_fd < 0) {
+		r = -errno;
+		sbx_fd_close(&master_fd);
+		return r;
+	}
+	command->master_fd = master_fd;
+	flags = fcntl(master_fd, F_GETFL);
+	if (flags < 0 || fcntl(master_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+		r = -errno;
+		command_close_terminal(command); /* reading it could block */
+		return r;
+	}
 	return sbx_watch_new(command->daemon->loop, master_fd, EPOLLIN, on_master, command,
 		&command->master_watch);
 }

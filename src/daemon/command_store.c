@@ -151,21 +151,31 @@ static void remove_from_disk(struct daemon *daemon, const char *id)
 	(void)pool_submit(daemon->pool, &request);
 }
 
-/* Oldest first; beyond COMMANDS_KEPT those older than a day go, beyond COMMANDS_KEPT_MAX all. */
+/* The oldest first; beyond COMMANDS_KEPT those that ended a day ago go, beyond COMMANDS_KEPT_MAX
+ * all that have ended. Stops at the first that is too young: those behind it wait with it. */
 static void expire_on_disk(struct daemon *daemon)
 {
 	struct command_index *index = &daemon->command_index;
 	uint64_t now = sbx_realtime_ns();
-	size_t n = 0;
+	size_t n_left = index->n, n_running = 0, at = 0;
 
-	while (index->n - n > COMMANDS_KEPT &&
-		(index->n - n > COMMANDS_KEPT_MAX ||
-			index->entries[n].started_ns + COMMANDS_KEPT_NS < now))
-		remove_from_disk(daemon, index->entries[n++].id);
-	if (!n)
+	for (; n_left > COMMANDS_KEPT && at < index->n; at++) {
+		struct command_index_entry *entry = &index->entries[at];
+
+		if (!entry->ended_ns) {
+			index->entries[n_running++] = *entry;
+			continue;
+		}
+		if (n_left <= COMMANDS_KEPT_MAX && entry->ended_ns + COMMANDS_KEPT_NS >= now)
+			break;
+		remove_from_disk(daemon, entry->id);
+		n_left--;
+	}
+	if (n_left == index->n)
 		return;
-	index->n -= n;
-	memmove(index->entries, index->entries + n, index->n * sizeof(*index->entries));
+	memmove(index->entries + n_running, index->entries + at,
+		(index->n - at) * sizeof(*index->entries));
+	index->n = n_left;
 }
 
 void commands_trim(struct daemon *daemon)
@@ -190,7 +200,7 @@ void commands_expire(struct daemon *daemon)
 	expire_on_disk(daemon);
 }
 
-int commands_index_add(struct daemon *daemon, const char *id, uint64_t started_ns)
+int commands_index_add(struct daemon *daemon, const char *id, uint64_t ended_ns)
 {
 	struct command_index *index = &daemon->command_index;
 	struct command_index_entry *entries;
@@ -205,15 +215,26 @@ int commands_index_add(struct daemon *daemon, const char *id, uint64_t started_n
 		index->capacity = capacity;
 	}
 	(void)snprintf(index->entries[index->n].id, SBX_ID_SIZE, "%s", id); /* ids fit */
-	index->entries[index->n++].started_ns = started_ns;
+	index->entries[index->n++].ended_ns = ended_ns;
 	return 0;
+}
+
+void commands_index_end(struct daemon *daemon, const char *id)
+{
+	struct command_index *index = &daemon->command_index;
+
+	for (size_t i = index->n; i-- > 0;)
+		if (!strcmp(index->entries[i].id, id)) {
+			index->entries[i].ended_ns = sbx_realtime_ns();
+			return;
+		}
 }
 
 static int by_age(const void *a, const void *b)
 {
 	const struct command_index_entry *x = a, *y = b;
 
-	return x->started_ns < y->started_ns ? -1 : x->started_ns > y->started_ns;
+	return x->ended_ns < y->ended_ns ? -1 : x->ended_ns > y->ended_ns;
 }
 
 int commands_index_load(struct daemon *daemon)
@@ -239,8 +260,9 @@ int commands_index_load(struct daemon *daemon)
 			(uint64_t)st.st_mtim.tv_sec * SBX_NSEC_PER_SEC +
 				(uint64_t)st.st_mtim.tv_nsec);
 	}
-	(void)closedir(dir); /* read-only */
-	qsort(daemon->command_index.entries, daemon->command_index.n,
-		sizeof(struct command_index_entry), by_age);
+	(void)closedir(dir);         /* read-only */
+	if (daemon->command_index.n) /* qsort(3) takes no NULL, not even for nothing */
+		qsort(daemon->command_index.entries, daemon->command_index.n,
+			sizeof(struct command_index_entry), by_age);
 	return r;
 }

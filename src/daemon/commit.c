@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "session.h"
 #include "slots.h"
@@ -46,6 +48,7 @@ struct commits {
 	struct publication_list writing;
 	bool is_writing;
 	struct sbx_buf batch;
+	off_t log_size; /* before the batch */
 	bool paused;
 	struct publication_list paused_list; /* not even begun */
 	size_t n;                            /* of all publications that are not done */
@@ -157,6 +160,20 @@ static void put_on_head(struct publication *p)
 	sbx_json_add_int(p->result, "version", (int64_t)p->version);
 }
 
+/* The worker may have died between write and answer, or after the half of it: what is in the log
+ * was told to nobody, and must not be followed by other records of the same versions. */
+static int cut_log(struct commits *commits)
+{
+	int fd = sbx_head_log_fd(commits->daemon->log);
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size == commits->log_size)
+		return 0;
+	return ftruncate(fd, commits->log_size) < 0 || fdatasync(fd) < 0 ? -errno : 0;
+}
+
 /* Nothing of the batch was acknowledged, and what was planned on top of it has no base. */
 static void batch_failed(struct commits *commits, const struct sbx_err *err)
 {
@@ -189,6 +206,11 @@ static void on_written(void *data, const char *text SBX_UNUSED, size_t size SBX_
 	struct publication *p;
 
 	commits->is_writing = false;
+	if (err && cut_log(commits) < 0) {
+		daemon_log("head.log cannot be restored after: %s; sandboxd ends", err->message);
+		daemon_stop(commits->daemon); /* nobody is told anything: the next start reads it */
+		return;
+	}
 	if (err) {
 		batch_failed(commits, err);
 	} else {
@@ -239,11 +261,16 @@ static void write_batch(struct commits *commits)
 		.data = commits,
 	};
 	struct sbx_err err = SBX_ERR_INIT;
+	struct stat st;
 	int r;
 
 	if (commits->is_writing || TAILQ_EMPTY(&commits->accepted))
 		return;
-	r = format_batch(commits);
+	r = fstat(request.fd, &st) < 0 ? -errno : 0;
+	if (r == 0) {
+		commits->log_size = st.st_size;
+		r = format_batch(commits);
+	}
 	if (r == 0) {
 		request.args = json_object_new_object();
 		r = request.args ? 0 : -ENOMEM;

@@ -37,10 +37,10 @@ TAILQ_HEAD(command_list, command);
 TAILQ_HEAD(request_list, request);
 TAILQ_HEAD(session_list, session);
 
-/* Commands on disk, oldest first. */
+/* Commands on disk, those that started first in front. */
 struct command_index_entry {
 	char id[SBX_ID_SIZE];
-	uint64_t started_ns; /* CLOCK_REALTIME */
+	uint64_t ended_ns; /* CLOCK_REALTIME; 0: it runs */
 };
 struct command_index {
 	struct command_index_entry *entries;
@@ -59,6 +59,7 @@ struct daemon {
 
 	int listen_fd;
 	struct sbx_watch *listen_watch;
+	struct sbx_timer *accept_timer; /* set while there are no descriptors for a client */
 	int signal_fd;
 	struct sbx_watch *signal_watch;
 	struct sbx_timer *idle_timer;
@@ -83,7 +84,7 @@ struct daemon {
 const struct sbx_head *daemon_head(const struct daemon *daemon);
 /* Layer ids, bottom first, for a job's arguments. */
 struct json_object *stack_to_json(const struct sbx_stack *stack);
-/* Looks whether sandboxd has become idle, or is so no more. Call after every end of something. */
+/* Something has begun or ended: the time without anything to do counts from now. */
 void daemon_touch(struct daemon *daemon);
 /* Ends the loop; what runs is ended by the kernel and found again by the next start. */
 void daemon_stop(struct daemon *daemon);

@@ -59,11 +59,12 @@ static void on_done(void *data, const char *text, size_t size, const struct sbx_
 	release(job);
 }
 
-static void on_chunk(void *data, const void *bytes, size_t size)
+static bool on_chunk(void *data, const void *bytes, size_t size)
 {
 	struct file_job *job = data;
 
 	(void)request_chunk(job->request, bytes, size); /* its client may be gone */
+	return !request_is_behind(job->request);
 }
 
 static struct json_object *job_args(const struct request *request)

@@ -105,10 +105,8 @@ void daemon_touch(struct daemon *daemon)
 {
 	if (!daemon->idle_timer)
 		return;
-	if (is_idle(daemon))
-		(void)sbx_timer_set(daemon->idle_timer, sbx_now_ns() + DAEMON_IDLE_NS);
-	else
-		sbx_timer_unset(daemon->idle_timer);
+	/* also while busy: not every job that ends says so here, so on_idle() looks by itself */
+	(void)sbx_timer_set(daemon->idle_timer, sbx_now_ns() + DAEMON_IDLE_NS);
 }
 
 /* --- steps --- */
@@ -204,6 +202,13 @@ static int open_directories(struct start *start, struct sbx_err *err)
 	if (r == 0)
 		r = sbx_fs_ensure_dir(context->store_fd, "rejects", 0700, &context->rejects_fd);
 	return r < 0 ? sbx_err_set(err, -r, "open the sandbox's directories: %m") : 0;
+}
+
+/* So that the caller's directory is not kept busy. Relative paths of the environment are used up.
+ */
+static int leave_directory(struct start *start SBX_UNUSED, struct sbx_err *err)
+{
+	return chdir("/") < 0 ? sbx_err_set(err, errno, "chdir: %m") : 0;
 }
 
 static int open_head_log(struct start *start, struct sbx_err *err)
@@ -354,9 +359,10 @@ static const struct {
 	{"read head.log", open_head_log},
 	{"open control groups", open_cgroups}, /* after the lock: it removes what is left over */
 	{"start the spawner", start_spawner},  /* forked before any input is read */
-	{"start the event loop", start_loop},  /* the first worker is forked here too */
-	{"recover", recover_work},             /* before anybody can ask for what is recovered */
-	{"listen", listen_for_clients},        /* last: an answer means that all is there */
+	{"leave the caller's directory", leave_directory},
+	{"start the event loop", start_loop}, /* the first worker is forked here too */
+	{"recover", recover_work},            /* before anybody can ask for what is recovered */
+	{"listen", listen_for_clients},       /* last: an answer means that all is there */
 };
 
 static void finish(struct start *start)

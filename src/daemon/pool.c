@@ -13,11 +13,12 @@
 #include "sbx/sys.h"
 #include "worker.h"
 
-/* Jobs whose length depends on what a session wrote or on the store's size. All others are short
+/* Jobs whose length depends on what a session wrote, on the store's size or on how fast a client
+ * reads. All others are short
  * and may use the worker that is kept free for them. */
 static const char *const long_jobs[] = {"publish", "reresolve", "preview", "squash", "gc", "verify",
 	"export", "reject_retry", "reject_export", "reject_drop", "reject_diff", "diff", "remove",
-	"stat"};
+	"stat", "cat"};
 
 struct job {
 	TAILQ_ENTRY(job) entry;
@@ -100,8 +101,8 @@ static void on_frame(void *data, const struct sbx_wire_header *header, const cha
 	if (!job || header->id != job->id)
 		return; /* a worker says nothing unasked; if it did, it is nobody's answer */
 	if (header->kind == SBX_WIRE_CHUNK) {
-		if (job->chunk)
-			job->chunk(job->data, payload, header->size);
+		if (job->chunk && !job->chunk(job->data, payload, header->size))
+			channel_pause(worker->channel);
 		return;
 	}
 	job = take_job(worker);
@@ -244,6 +245,18 @@ static void hand_out(struct pool *pool, struct worker_handle *worker, struct job
 		pool->n_running_long++;
 }
 
+/* There is no worker, none can be made, and no end of a job will make us try again. */
+static void give_up(struct pool *pool, struct job *job)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+
+	TAILQ_REMOVE(&pool->waiting, job, entry);
+	pool->n_waiting--;
+	(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
+		"no worker process could be started (too many processes or no memory); try again");
+	job_finish(job, NULL, 0, &err, NULL);
+}
+
 static void schedule(void *data)
 {
 	struct pool *pool = data;
@@ -251,8 +264,15 @@ static void schedule(void *data)
 	struct job *job;
 
 	pool->scheduled = false;
-	while ((job = next_job(pool)) && (worker = find_idle(pool)))
-		hand_out(pool, worker, job);
+	while ((job = next_job(pool))) {
+		worker = find_idle(pool);
+		if (worker)
+			hand_out(pool, worker, job);
+		else if (pool->n_running == 0)
+			give_up(pool, job);
+		else
+			return; /* the next end of a job comes back here */
+	}
 }
 
 static void schedule_later(struct pool *pool)
@@ -314,6 +334,14 @@ int pool_submit(struct pool *pool, const struct job_request *request)
 	pool->n_waiting++;
 	schedule_later(pool);
 	return 0;
+}
+
+void pool_resume(struct pool *pool)
+{
+	struct worker_handle *worker;
+
+	TAILQ_FOREACH(worker, &pool->workers, entry)
+	channel_resume(worker->channel);
 }
 
 size_t pool_busy(const struct pool *pool)

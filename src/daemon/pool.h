@@ -20,7 +20,8 @@ struct pool;
  * tells why and details (borrowed, may be NULL) more. */
 typedef void (*job_done_fn)(void *data, const char *text, size_t size, const struct sbx_err *err,
 	struct json_object *details);
-typedef void (*job_chunk_fn)(void *data, const void *bytes, size_t size);
+/* False: whoever gets the bytes is behind; the job's next ones wait for pool_resume(). */
+typedef bool (*job_chunk_fn)(void *data, const void *bytes, size_t size);
 
 struct job_request {
 	const char *name;         /* of a job in job.h */
@@ -35,6 +36,8 @@ struct job_request {
 int pool_new(struct sbx_loop *loop, const struct sbx_job_context *context, struct pool **ret);
 void pool_free(struct pool *pool);
 int pool_submit(struct pool *pool, const struct job_request *request);
+/* Somebody who was behind has caught up or has gone: jobs that wait for that go on. */
+void pool_resume(struct pool *pool);
 size_t pool_busy(const struct pool *pool); /* jobs running or waiting */
 
 #endif

@@ -88,6 +88,27 @@ static int recover_command(struct daemon *daemon, const char *name, struct sbx_e
 	return 0;
 }
 
+static void remove_done(void *data SBX_UNUSED, const char *text SBX_UNUSED, size_t size SBX_UNUSED,
+	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
+{
+	if (err)
+		daemon_log("remove what is left of a session: %s", err->message);
+}
+
+/* It may hold any number of files, and clients wait for us: a worker does it meanwhile. */
+static void remove_dead(struct daemon *daemon, const char *name)
+{
+	struct job_request request = {.name = "remove",
+		.args = json_object_new_object(),
+		.fd = -EBADF,
+		.done = remove_done};
+
+	if (!request.args)
+		return; /* the next start sees it again */
+	sbx_json_add_string(request.args, "session_dir", name);
+	(void)pool_submit(daemon->pool, &request);
+}
+
 static void remove_dir(struct daemon *daemon, const char *name)
 {
 	int r = sbx_fs_remove_tree(daemon->context.sessions_fd, name);
@@ -132,7 +153,7 @@ static int recover_session(struct daemon *daemon, const char *name, struct sbx_e
 	int r;
 
 	if (!strncmp(name, SESSION_DEAD_PREFIX, strlen(SESSION_DEAD_PREFIX))) {
-		remove_dir(daemon, name);
+		remove_dead(daemon, name);
 		return 0;
 	}
 	r = sbx_publish_recover(&daemon->context, name, &why);

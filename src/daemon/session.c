@@ -81,6 +81,13 @@ static void session_list(struct session *session)
 	session->daemon->n_sessions++;
 }
 
+void session_give_up_standby(struct session *session)
+{
+	session->daemon->standby = NULL;
+	session->daemon->standby_failed = true;
+	session_list(session);
+}
+
 int session_pinned_layers(const struct daemon *daemon, struct sbx_stack *ret)
 {
 	const struct session *session;
@@ -322,10 +329,12 @@ static void on_renewed(void *data, int fd, const struct sbx_err *err)
 
 	sbx_fd_close(&fd);
 	session->state = SESSION_READY;
-	if (err)
+	if (err) {
 		session_fail(session, err);
-	else
-		session_advance(session);
+		return;
+	}
+	release_held(session);
+	session_advance(session);
 }
 
 bool session_become_standby(struct session *session)

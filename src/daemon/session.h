@@ -73,7 +73,7 @@ void session_free(struct session *session);
 /* NULL, and SBX_KIND_NOT_FOUND in err. */
 struct session *session_find(struct daemon *daemon, const char *id, struct sbx_err *err);
 
-/* Starts the command as soon as the session can. */
+/* Starts the command as soon as the session can. On failure the command is the caller's again. */
 int session_add_command(struct session *session, struct command *command, struct sbx_err *err);
 /* Signals the command's processes (number 0: all of the session). */
 void session_signal(struct session *session, uint32_t command_number, int sig);

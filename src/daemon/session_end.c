@@ -288,7 +288,7 @@ void session_stopped(struct session *session)
 }
 
 /* The kernel kills everything with init, and misses nobody. */
-static void kill_init(struct session *session)
+void session_kill_init(struct session *session)
 {
 	session->state = SESSION_STOPPING;
 	if (session->pidfd >= 0)
@@ -302,7 +302,7 @@ void session_stop(struct session *session, enum session_end end)
 	if (session->state == SESSION_READY)
 		session_advance(session);
 	else if (session->state == SESSION_RUNNING)
-		kill_init(session);
+		session_kill_init(session);
 	/* PREPARING: session_advance() goes on when the slot is there; else on its way already */
 }
 
@@ -313,7 +313,7 @@ static void on_timer(void *data)
 	struct session *session = data;
 
 	if (session->state == SESSION_RUNNING)
-		kill_init(session);
+		session_kill_init(session);
 }
 
 static void set_timer(struct session *session, uint64_t at_ns)
@@ -349,20 +349,23 @@ void session_emptied(struct session *session)
 		return;
 	session->empty = true;
 	if (session->end != SESSION_END_NONE)
-		kill_init(session);
+		session_kill_init(session);
 	else if (session->managed)
 		set_timer(session, sbx_now_ns() + SESSION_REST_NS);
 }
 
 void session_advance(struct session *session)
 {
+	struct sbx_err err = SBX_ERR_INIT;
+
 	if (session->state != SESSION_READY)
 		return;
 	if (session->end != SESSION_END_NONE)
 		session_stopped(session);
-	else if (session->n_commands || session == session->daemon->standby)
-		session_start_init(
-			session); /* the standby's init is what an exec need not wait for */
+	/* the standby's init is what an exec need not wait for */
+	else if ((session->n_commands || session == session->daemon->standby) &&
+		 session_start_init(session, &err) < 0)
+		session_fail(session, &err);
 }
 
 /* The last command of an automatic session ends it; all others end alone. */
@@ -403,7 +406,6 @@ static void fail_commands(struct session *session, const struct sbx_err *err)
 		session->n_commands--;
 		command_fail(command, err);
 	}
-	fail_requests(&session->waiters, err);
 	fail_requests(&session->held, err);
 }
 
@@ -413,13 +415,10 @@ void session_fail(struct session *session, const struct sbx_err *err)
 
 	daemon_log("session %s: %s", session->id, err->message);
 	fail_commands(session, err);
-	if (session == daemon->standby) {
-		daemon->standby = NULL;
-		daemon->standby_failed = true; /* not made again before somebody needs it */
-		TAILQ_INSERT_TAIL(&daemon->sessions, session, entry);
-		daemon->n_sessions++;
-	}
+	if (session == daemon->standby)
+		session_give_up_standby(session);
 	if (session->state == SESSION_PREPARING) {
+		fail_requests(&session->waiters, err);
 		/* a managed one's directory stays: it comes back with the next start */
 		if (!session->managed)
 			bury_dir(session);
@@ -428,6 +427,8 @@ void session_fail(struct session *session, const struct sbx_err *err)
 	} else if (!session->managed) {
 		session_stop(session, SESSION_END_DISCARD); /* nothing ran in it */
 	} else if (session->state == SESSION_RUNNING) {
-		kill_init(session);
+		session_kill_init(session);
+	} else {
+		session_advance(session); /* to the end that somebody has asked for meanwhile */
 	}
 }

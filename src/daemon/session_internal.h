@@ -16,8 +16,12 @@ int session_alloc(struct daemon *daemon, const char *id, bool managed, struct se
 int session_prepare_slot(struct session *session, struct sbx_err *err);
 /* In READY: starts init when commands wait, or goes on to the end that was asked for. */
 void session_advance(struct session *session);
-/* Starts an init and sends it the waiting commands. */
-void session_start_init(struct session *session);
+/* Starts an init and sends it the waiting commands. On failure the session is as before. */
+int session_start_init(struct session *session, struct sbx_err *err);
+/* Kills init, and with it everything in the session: the state becomes STOPPING. */
+void session_kill_init(struct session *session);
+/* It was to be the next automatic session and cannot be: an exec makes another and tells why. */
+void session_give_up_standby(struct session *session);
 void session_close_init(struct session *session);
 /* No process is left but init. */
 void session_emptied(struct session *session);

@@ -84,6 +84,17 @@ static void on_message(struct session *session, const struct sbx_init_message *m
 	}
 }
 
+/* Until the socket is full: init answers each START, and then comes the rest. */
+static void send_waiting(struct session *session)
+{
+	struct command *command;
+
+	TAILQ_FOREACH(command, &session->commands, in_session)
+	if (command->state == COMMAND_WAITING &&
+		command_send_start(command, session->control_fd) == -EAGAIN)
+		return;
+}
+
 static void on_control(void *data, uint32_t events SBX_UNUSED)
 {
 	struct session *session = data;
@@ -96,13 +107,16 @@ static void on_control(void *data, uint32_t events SBX_UNUSED)
 		if (r == -EAGAIN)
 			return;
 		if (r <= 0) {
-			/* init is dying; the pidfd tells when all is over */
+			/* init is dying, or cannot be understood: the pidfd tells when all is over,
+			 * and an init that only closed its end must not make us wait for ever */
 			sbx_watch_free(sbx_take(&session->control_watch));
+			session_kill_init(session);
 			return;
 		}
 		on_message(session, &message, &fd);
 		if (session->state != SESSION_RUNNING)
 			return;
+		send_waiting(session); /* init has read: what did not fit before may now */
 	}
 }
 
@@ -111,8 +125,10 @@ static void on_pidfd(void *data, uint32_t events SBX_UNUSED)
 	struct session *session = data;
 
 	session_close_init(session);
-	if (session == session->daemon->standby)
-		session->daemon->standby_failed = true;
+	if (session == session->daemon->standby) {
+		session_give_up_standby(session); /* or the next exec would be given a dead one */
+		session->end = SESSION_END_DISCARD;
+	}
 	if (!session->managed && session->end == SESSION_END_NONE)
 		session->end = SESSION_END_PUBLISH; /* init died by itself: out of memory, say */
 	session_stopped(session);
@@ -133,30 +149,17 @@ static void on_run(void *data, int fd, const struct sbx_err *err)
 	r = sbx_watch_new(
 		session->daemon->loop, fd, EPOLLIN, on_pidfd, session, &session->pidfd_watch);
 	if (r < 0) {
-		struct sbx_err watch_err = SBX_ERR_INIT;
-
-		(void)sbx_err_set(&watch_err, -r, "watch session %s: %m", session->id);
-		session_fail(session, &watch_err);
+		/* its end could not be seen; the next start waits for it and goes on from there */
+		daemon_log("watch session %s: %s; sandboxd ends", session->id, strerror(-r));
+		daemon_stop(session->daemon);
 		return;
 	}
 	if (session->state == SESSION_STOPPING)
 		(void)sbx_sys_pidfd_signal(session->pidfd, SIGKILL); /* asked for meanwhile */
 }
 
-static void send_waiting(struct session *session)
+int session_start_init(struct session *session, struct sbx_err *err)
 {
-	struct command *command, *next;
-
-	for (command = TAILQ_FIRST(&session->commands); command; command = next) {
-		next = TAILQ_NEXT(command, in_session);
-		if (command->state == COMMAND_WAITING)
-			command_send_start(command, session->control_fd);
-	}
-}
-
-void session_start_init(struct session *session)
-{
-	struct sbx_err err = SBX_ERR_INIT;
 	SBX_CLOSE int init_fd = -EBADF;
 	int fds[2], r;
 
@@ -174,12 +177,11 @@ void session_start_init(struct session *session)
 		r = slot_run(session->daemon->slots, session->slot, init_fd, on_run, session);
 	if (r < 0) {
 		session_close_init(session);
-		(void)sbx_err_set(&err, -r, "start session %s: %m", session->id);
-		session_fail(session, &err);
-		return;
+		return sbx_err_set(err, -r, "start session %s: %m", session->id);
 	}
 	session->state = SESSION_RUNNING;
 	send_waiting(session);
+	return 0;
 }
 
 int session_add_command(struct session *session, struct command *command, struct sbx_err *err)
@@ -201,10 +203,15 @@ int session_add_command(struct session *session, struct command *command, struct
 	if (session->timer)
 		sbx_timer_unset(session->timer);
 	if (session->state == SESSION_RUNNING)
-		command_send_start(command, session->control_fd);
-	else
-		session_advance(session);
-	return 0;
+		send_waiting(session);
+	else if (session->state == SESSION_READY)
+		r = session_start_init(session, err);
+	if (r < 0) {
+		TAILQ_REMOVE(&session->commands, command, in_session);
+		session->n_commands--;
+		command->session = NULL;
+	}
+	return r;
 }
 
 void session_signal(struct session *session, uint32_t command_number, int sig)

@@ -257,7 +257,6 @@ void op_command_list(struct request *request)
 		if (command)
 			array_add(commands, describe_command(command));
 	}
-	commands_trim(daemon);
 	request_result(request, o);
 }
 
@@ -306,7 +305,7 @@ static int send_rows(struct request *request, const struct command *command, boo
 			rows.size--;
 		request->next_row = window.end - (window.partial && !last);
 		r = rows.size ? request_chunk(request, rows.data, rows.size) : -ENODATA;
-	} while (r == 0 && window.end < window.n_rows);
+	} while (r == 0 && window.end < window.n_rows && !request_is_behind(request));
 	return r;
 }
 
@@ -315,8 +314,10 @@ static void on_output(struct request *request)
 	struct command *command = request->waiting_on;
 	bool ended = command->state == COMMAND_ENDED;
 
+	if (request_is_behind(request))
+		return; /* called again when it has caught up */
 	(void)send_rows(request, command, ended); /* a client that has gone is noticed elsewhere */
-	if (!ended)
+	if (!ended || request_is_behind(request))
 		return;
 	stop_tailing(request);
 	request_result(request, describe_command(command));

@@ -27,9 +27,10 @@ static void on_job_done(void *data, const char *text, size_t size, const struct 
 		request_result_text(request, text, size);
 }
 
-static void on_job_chunk(void *data, const void *bytes, size_t size)
+static bool on_job_chunk(void *data, const void *bytes, size_t size)
 {
 	(void)request_chunk(data, bytes, size); /* its client may be gone */
+	return !request_is_behind(data);
 }
 
 static void submit(struct request *request, struct json_object *args)

@@ -91,32 +91,41 @@ static int run(struct sbx_job *job, const struct sbx_buf *payload, struct sbx_er
 	return entry->run(job, err);
 }
 
-/* Takes fd. */
+static int put_result(struct worker *worker, struct sbx_buf *out, struct json_object *result)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+	const char *text;
+	size_t size;
+	int r;
+
+	text = sbx_json_text(result, &size);
+	r = sbx_wire_put(out, SBX_WIRE_RESULT, worker->job_id, text, size);
+	if (r != -EMSGSIZE)
+		return r;
+	(void)sbx_err_set(&err, EMSGSIZE,
+		"the answer has %zu bytes, more than the limit of %u; ask for less at a time", size,
+		SBX_WIRE_PAYLOAD_MAX);
+	return sbx_wire_put_error(out, worker->job_id, &err, NULL);
+}
+
+/* Takes fd. It is closed before the answer goes out: sandboxd releases the overlay that it leads
+ * into as soon as it knows that the job is done. */
 static int handle(struct worker *worker, const struct sbx_buf *payload, int fd)
 {
 	SBX_JSON struct json_object *result = json_object_new_object();
 	SBX_BUF struct sbx_buf out = SBX_BUF_INIT;
 	struct sbx_err err = SBX_ERR_INIT;
 	struct sbx_job job = {.context = &worker->context, .fd = fd, .result = result};
-	const char *text;
-	size_t size;
 	int r;
 
-	if (!result) {
-		sbx_fd_close(&fd);
-		return -ENOMEM;
-	}
-	r = run(&job, payload, &err);
-	/* before the answer: it may be the root of a session, which is released when we have
-	 * answered */
-	sbx_fd_close(&job.fd);
-	if (r < 0) {
-		r = sbx_wire_put_error(&out, worker->job_id, &err, job.details);
-		sbx_json_put(&job.details);
-	} else {
-		text = sbx_json_text(result, &size);
-		r = sbx_wire_put(&out, SBX_WIRE_RESULT, worker->job_id, text, size);
-	}
+	if (result)
+		r = run(&job, payload, &err);
+	else
+		r = sbx_err_set(&err, ENOMEM, "no memory for an answer");
+	sbx_fd_close(&fd);
+	r = r < 0 ? sbx_wire_put_error(&out, worker->job_id, &err, job.details)
+		  : put_result(worker, &out, result);
+	sbx_json_put(&job.details);
 	return r < 0 ? r : sbx_fs_write_all(worker->fd, out.data, out.size);
 }
 
