@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// sandboxd under what clients, workers and sessions can do to it: every request is answered once,
+// and nothing that one of them does bars the others.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createConnection } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'node:test';
+import { promisify } from 'node:util';
+import { State, until, within } from '../support.mjs';
+import { cpuMs, descendants, residentBytes, Wire } from './wire.mjs';
+
+const exec = (wire, cmd, more = {}) =>
+	wire.result('exec_command', { cmd, yield_time_ms: 50_000, ...more });
+
+/** A sandbox, its daemon's pid, and a client. */
+async function start(t, files) {
+	const state = await State.make(t);
+	const id = await state.sandbox('daemon', files);
+	const { daemon_pid: pid } = await state.adminJson('inspect', id);
+	const wire = await Wire.connect(t, state, id);
+	return { state, id, pid, wire };
+}
+
+async function managed(wire) {
+	return (await wire.result('session_create')).workspace_session_id;
+}
+
+test('as many commands as a session may run, asked for at once, all run', async (t) => {
+	const { wire } = await start(t);
+	const workspace_session_id = await managed(wire);
+	const asked = Array.from({ length: 240 }, (_, i) =>
+		exec(wire, `echo number ${i}`, { workspace_session_id }),
+	);
+	const results = await Promise.all(asked);
+	for (const [i, result] of results.entries())
+		assert.deepEqual([result.status, result.output], ['ok', `number ${i}\n`]);
+});
+
+test('a dead init of the session kept ready costs nobody an error', async (t) => {
+	const { wire, pid } = await start(t);
+	await exec(wire, 'true');
+	for (let i = 0; i < 5; i++) {
+		const init = await until(
+			async () => (await descendants(pid)).find(({ name }) => name === 'sbx-init'),
+			'the next session',
+		);
+		process.kill(init.pid, 'SIGKILL');
+		await until(
+			async () => !(await descendants(pid)).some((each) => each.pid === init.pid),
+			'its end',
+		);
+		const { status, exit_code } = await exec(wire, 'exit 3');
+		assert.deepEqual([status, exit_code], ['error', 3]);
+	}
+});
+
+test('a command that joined an automatic session is told what was published', async (t) => {
+	const { wire } = await start(t);
+	const first = await exec(wire, 'read -r go; echo first >first', { yield_time_ms: 0 });
+	const { workspace_session_id, command_session_id } = first;
+	const joined = await exec(wire, 'read -r go; echo second >second', {
+		workspace_session_id,
+		yield_time_ms: 0,
+	});
+	// more than sandboxd keeps in memory, all younger than the two
+	for (let i = 0; i < 70; i++) await exec(wire, 'true');
+	const go = (id) =>
+		wire.result('write_command_stdin', {
+			command_session_id: id,
+			stdin: 'go\n',
+			yield_time_ms: 50_000,
+		});
+	const early = await go(joined.command_session_id);
+	assert.deepEqual([early.status, early.publish], ['ok', null]);
+	const last = await go(command_session_id);
+	assert.equal(last.publish.added, 2);
+	const { publish } = await wire.result('read_command_lines', {
+		command_session_id: joined.command_session_id,
+	});
+	assert.deepEqual(publish, last.publish);
+});
+
+test('a session can be published right after a file tool has written in it', async (t) => {
+	const { wire } = await start(t);
+	for (let i = 0; i < 20; i++) {
+		const workspace_session_id = await managed(wire);
+		const content = `${i}\n`;
+		await wire.result('file_write', { path: `file-${i}`, content, workspace_session_id });
+		const { publish } = await wire.result('session_publish', { workspace_session_id });
+		assert.equal(publish.added, 1);
+	}
+});
+
+test('stdin that nobody waits for any more bars no other', async (t) => {
+	const { wire, state, id } = await start(t);
+	const { command_session_id } = await exec(wire, 'read -r go; sleep 1000', { yield_time_ms: 0 });
+	const gone = await Wire.connect(t, state, id);
+	const stdin = 'line\n'.repeat(50_000); // far more than a terminal holds
+	gone.ask('write_command_stdin', { command_session_id, stdin, yield_time_ms: 50_000 }).catch(() => {});
+	await until(async () => {
+		const { error } = await wire.ask('write_command_stdin', {
+			command_session_id,
+			stdin: 'x\n',
+			yield_time_ms: 0,
+		});
+		return error?.kind === 'server_busy';
+	}, 'the first one has filled the terminal');
+	gone.close();
+	const { result } = await until(async () => {
+		const answer = await wire.ask('write_command_stdin', {
+			command_session_id,
+			stdin: 'x\n',
+			yield_time_ms: 0,
+		});
+		return answer.result && answer;
+	}, 'another may write', 5_000);
+	assert.equal(result.status, 'running');
+	await wire.result('command_kill', { command_session_id });
+});
+
+test('without descriptors sandboxd waits and serves those it has', async (t) => {
+	const { wire, state, id, pid } = await start(t);
+	await exec(wire, 'true');
+	await promisify(execFile)('prlimit', ['--pid', String(pid), '--nofile=64:64']);
+	const path = join(state.env.SBX_STATE_DIR, id, 'sandboxd.sock');
+	const crowd = Array.from({ length: 100 }, () => createConnection(path).on('error', () => {}));
+	t.after(() => crowd.forEach((socket) => socket.destroy()));
+	await until(async () => (await wire.result('inspect')).client_count > 30, 'the crowd is in');
+	const before = await cpuMs(pid);
+	await sleep(1000);
+	const used = (await cpuMs(pid)) - before;
+	assert.ok(used < 300, `${used} ms of CPU in a second without anything to do`);
+	crowd.forEach((socket) => socket.destroy());
+	const late = await Wire.connect(t, state, id);
+	assert.equal((await exec(late, 'echo served')).output, 'served\n');
+});
+
+test('a client that does not read costs no memory, and then gets all', async (t) => {
+	const { wire, state, id, pid } = await start(t);
+	const size = 384 << 20;
+	await exec(wire, `head -c ${size} /dev/zero >big`);
+	const slow = await Wire.connect(t, state, id);
+	slow.socket.pause();
+	const answer = slow.ask('cat', { path: 'big' });
+	let last = -1;
+	await until(async () => {
+		const now = await residentBytes(pid);
+		const still = now === last;
+		last = now;
+		await sleep(200);
+		return still;
+	}, 'nothing more is read for it');
+	assert.ok(last < 256 << 20, `${last >> 20} MiB are kept for one client`);
+	assert.equal((await exec(wire, 'echo served')).output, 'served\n');
+	slow.socket.resume();
+	const { chunks } = await answer;
+	assert.equal(chunks.reduce((sum, { length }) => sum + length, 0), size);
+});
+
+test('a worker that dies fails its own job only', async (t) => {
+	const { wire, pid } = await start(t, { 'a/file': 'text\n' });
+	await wire.result('file_read', { path: 'a/file' });
+	const workers = (await descendants(pid)).filter(({ name }) => name === 'sbx-worker');
+	assert.ok(workers.length > 0);
+	for (const worker of workers) process.kill(worker.pid, 'SIGKILL');
+	const answers = await Promise.all(
+		Array.from({ length: 8 }, () => wire.ask('file_read', { path: 'a/file' })),
+	);
+	for (const { error } of answers) if (error) assert.equal(error.kind, 'internal_error');
+	assert.equal((await wire.result('file_read', { path: 'a/file' })).content, 'text\n');
+});
+
+test('clients that go away in the middle of everything leave a daemon that works', async (t) => {
+	const { wire, state, id } = await start(t, { shared: 'base\n' });
+	for (let round = 0; round < 4; round++) {
+		const some = await Promise.all(Array.from({ length: 4 }, () => Wire.connect(t, state, id)));
+		for (const [i, client] of some.entries()) {
+			const ignore = () => {};
+			client.ask('exec_command', { cmd: `echo ${i} >shared; echo ${i}` }).catch(ignore);
+			client.ask('file_write', { path: `f${i}`, content: `${round}\n` }).catch(ignore);
+			client.ask('file_read', { path: 'shared' }).catch(ignore);
+			client.ask('session_create').then(
+				({ result }) => result && client.ask('session_discard', result).catch(ignore),
+				ignore,
+			);
+		}
+		await sleep(round * 5);
+		for (const client of some) client.close();
+	}
+	const idle = await until(async () => {
+		const now = await wire.result('inspect');
+		return now.running_command_count === 0 && now.publications_pending === 0 && now;
+	}, 'all of it ends');
+	assert.equal(idle.client_count, 1);
+	assert.equal((await exec(wire, 'echo served')).output, 'served\n');
+	for (const { workspace_session_id } of (await wire.result('session_list')).sessions)
+		await wire.ask('session_discard', { workspace_session_id });
+	await within(wire.result('verify'), 'verify');
+});
