@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A disk that fails at each step of a commit: strace makes the worker's N-th call that changes the
-// disk (and, in the second half, every one after it) fail with ENOSPC or EIO. The caller is told;
+// A disk that fails at each step of a commit: strace makes a call of the worker that changes the
+// disk fail with ENOSPC, or it and all later ones of its kind with EIO. The caller is told;
 // the head stays as it was; the work is kept and comes into the head when the disk is well again,
 // without a restart or repair.
 //
@@ -33,7 +33,7 @@ function assertClear(name, result, what) {
 	);
 }
 
-async function point(world, name, errno, n, when) {
+async function point(world, name, errno, { call, n: nth }, when, n) {
 	const kind = kinds[name];
 	await kind.prepare?.(world, n);
 	const daemon = await world.start();
@@ -42,11 +42,11 @@ async function point(world, name, errno, n, when) {
 		'-e',
 		`trace=${CALLS}`,
 		'-e',
-		`inject=${CALLS}:error=${errno}:when=${when(n)}`,
+		`inject=${call}:error=${errno}:when=${when(nth)}`,
 	);
 	const result = await kind.run(world, n);
 	const failed = (await untrace()).split('\n').find((line) => line.includes('(INJECTED)'));
-	const what = `${errno} at call ${n}: ${failed}: ${JSON.stringify(result).slice(0, 600)}`;
+	const what = `${errno} at ${call} ${nth}: ${failed}: ${JSON.stringify(result).slice(0, 600)}`;
 	assert.equal(await world.start(), daemon, `the daemon is another one: ${what}`);
 	assert.equal(await world.damage(), '', what);
 	const published = Boolean(result.publish?.layer_id ?? result.publish?.type);
@@ -64,13 +64,13 @@ async function point(world, name, errno, n, when) {
 	return failed !== undefined && !published;
 }
 
-async function countCalls(world, kind) {
+async function callPoints(world, kind) {
 	await kind.prepare?.(world, 0);
 	await world.start();
 	await world.client();
-	const n = await world.countCalls('sbx-worker', CALLS, () => kind.run(world, 0));
+	const points = await world.callPoints('sbx-worker', CALLS, () => kind.run(world, 0));
 	await kind.undo?.(world, 0);
-	return n;
+	return points;
 }
 
 for (const name of Object.keys(kinds))
@@ -80,9 +80,10 @@ for (const name of Object.keys(kinds))
 	])
 		test(`${name}: ${errno} at any step loses nothing`, { skip }, async (t) => {
 			const world = await World.make(t, { files });
-			const last = await countCalls(world, kinds[name]);
+			const points = await callPoints(world, kinds[name]);
 			let refused = 0;
-			for (const n of spread(last, POINTS)) refused += await point(world, name, errno, n, when);
+			let n = 0;
+			for (const at of spread(points, POINTS)) refused += await point(world, name, errno, at, when, ++n);
 			assert.ok(refused > 0, 'nothing was ever refused');
-			t.diagnostic(`${refused} of ${last} points refused`);
+			t.diagnostic(`${refused} refused, of ${points.length} points`);
 		});

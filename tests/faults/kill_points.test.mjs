@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// kill -9 at each step of a commit: strace kills the worker or sandboxd when it enters its N-th
-// system call that changes the disk or answers somebody. Afterwards sandboxd is killed too, started
+// kill -9 at each step of a commit: strace kills the worker or sandboxd when it enters one
+// of its system calls that change the disk or answer somebody. Afterwards sandboxd is killed too, started
 // again, and every publication that was acknowledged must be there to the byte, none by halves, and
 // none that a finished command made may be gone.
 //
-// SBX_FAULT_POINTS: how many N are tried for each process and kind of change (default 3); the rest
-// are tried by hand with a large number.
+// SBX_FAULT_POINTS: how many calls are tried for each process and kind of change (default 3); all of
+// them are tried by hand with a large number.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import test from 'node:test';
@@ -51,20 +51,20 @@ async function checkOwners(world, kind, n) {
 		}
 }
 
-/** One change with one process killed at its n-th call. False: it made fewer calls. */
-async function point(world, kind, comm, n) {
+/** The n-th change, with a process killed at a call. False: it did not make that call. */
+async function point(world, kind, comm, { call, n: nth }, n) {
 	await world.start();
 	await kind.prepare?.(world, n);
 	await world.client();
 	const pids = await world.pids(comm);
-	const untrace = await world.trace(pids, '-e', `trace=${CALLS}`, '-e', `inject=${CALLS}:signal=KILL:when=${n}`);
+	const untrace = await world.trace(pids, '-e', `trace=${CALLS}`, '-e', `inject=${call}:signal=KILL:when=${nth}`);
 	const result = await kind.run(world, n);
 	if (comm === 'sandboxd') await someTimeFor(() => !existsSync(`/proc/${pids[0]}`));
 	const log = await untrace();
 	const killed = / = \?\s*$|killed by SIGKILL/m.test(log); // a call without an end
 	const last = log.trim().split('\n').slice(-2).join(' | ');
 	await world.crash();
-	const what = `killed ${comm} at call ${n} (${last}), answer ${JSON.stringify(result).slice(0, 300)}`;
+	const what = `killed ${comm} at ${call} ${nth} (${last}), answer ${JSON.stringify(result).slice(0, 300)}`;
 	const acknowledged = Boolean(result.publish?.layer_id ?? result.publish?.type);
 	if (!killed) assert.ok(acknowledged, `nothing was killed, yet ${what}`);
 	await check(world, kind, comm, n, acknowledged, what);
@@ -74,27 +74,28 @@ async function point(world, kind, comm, n) {
 	return killed;
 }
 
-/** How many calls a process makes for one undisturbed change. */
-async function countCalls(world, kind, comm) {
+/** The calls that a process makes for one undisturbed change. */
+async function callPoints(world, kind, comm) {
 	await world.start();
 	await kind.prepare?.(world, 0);
 	await world.client();
-	const n = await world.countCalls(comm, CALLS, async () => {
+	const points = await world.callPoints(comm, CALLS, async () => {
 		await kind.run(world, 0);
 		if (comm === 'sandboxd') await someTimeFor(() => false);
 	});
 	await kind.undo?.(world, 0);
-	return n;
+	return points;
 }
 
 for (const [name, kind] of Object.entries(kinds))
 	for (const comm of ['sbx-worker', 'sandboxd'])
 		test(`${name} survives ${comm} being killed at any step`, { skip }, async (t) => {
 			const world = await World.make(t, { files });
-			const last = await countCalls(world, kind, comm);
-			assert.ok(last > 3, `${comm} makes ${last} calls`);
+			const points = await callPoints(world, kind, comm);
+			assert.ok(points.length > 3, `${comm} makes ${points.length} calls`);
 			let killed = 0;
-			for (const n of spread(last, POINTS)) killed += await point(world, kind, comm, n);
+			let n = 0;
+			for (const at of spread(points, POINTS)) killed += await point(world, kind, comm, at, ++n);
 			assert.ok(killed > 0, 'nothing was ever killed');
-			t.diagnostic(`${killed} of ${last} points`);
+			t.diagnostic(`${killed} killed, of ${points.length} points`);
 		});

@@ -251,16 +251,21 @@ export class World {
 		};
 	}
 
-	/** The most calls that one of the processes makes while run() goes on. */
-	async countCalls(comm, calls, run) {
+	/**
+	 * The calls that a process makes while run() goes on, in their order: [{call, n}], the n-th of
+	 * its kind, as strace's inject=...:when=n counts them. Of several processes, the busiest one's.
+	 */
+	async callPoints(comm, calls, run) {
 		const untrace = await this.trace(await this.pids(comm), '-e', `trace=${calls}`);
 		await run();
-		const counts = {};
+		const points = {};
 		for (const line of (await untrace()).split('\n')) {
-			const call = /^([0-9]+ +)?[a-z_0-9]+\(/.exec(line);
-			if (call) counts[call[1] ?? ''] = (counts[call[1] ?? ''] ?? 0) + 1;
+			const [, pid = '', call] = /^([0-9]+ +)?([a-z_0-9]+)\(/.exec(line) ?? [];
+			if (!call) continue;
+			const list = (points[pid] ??= []);
+			list.push({ call, n: 1 + list.filter((point) => point.call === call).length });
 		}
-		return Math.max(0, ...Object.values(counts));
+		return Object.values(points).reduce((most, list) => (list.length > most.length ? list : most), []);
 	}
 
 	async remove() {
@@ -287,9 +292,9 @@ export function missing(...programs) {
 	return false;
 }
 
-/** Up to n of 1..last, spread evenly, both ends among them. */
-export function spread(last, n) {
-	const count = Math.min(last, n);
-	const at = (i) => (count < 2 ? last : 1 + Math.round((i * (last - 1)) / (count - 1)));
-	return [...new Set(Array.from({ length: count }, (_, i) => at(i)))];
+/** Up to n of a list, spread evenly, both ends among them. */
+export function spread(list, n) {
+	const count = Math.min(list.length, n);
+	const at = (i) => (count < 2 ? 0 : Math.round((i * (list.length - 1)) / (count - 1)));
+	return Array.from({ length: count }, (_, i) => list[at(i)]);
 }
