@@ -13,6 +13,9 @@
 
 #define CHUNK_SIZE (128u << 10)
 
+/* a new atime would make each file that is only looked at dirty */
+#define OPEN_FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_NOATIME | O_CLOEXEC)
+
 /* Fills buf from offset; fewer bytes only at the end of the file. */
 static ssize_t read_chunk(int fd, char *buf, size_t size, off_t offset)
 {
@@ -86,8 +89,7 @@ int sbx_link_equal(int a_dir_fd, const char *a_name, int b_dir_fd, const char *b
 
 int sbx_content_open(int dir_fd, const char *name)
 {
-	SBX_CLOSE int fd =
-		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	SBX_CLOSE int fd = openat(dir_fd, name, OPEN_FILE_FLAGS);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)

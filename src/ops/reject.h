@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rejects/<id>/: tree/ (the changeset as it was captured, never half merged) and reject.json, which
- * is written last. Byte format: docs/store-format.md.
+ * is written last. Byte format: docs/publishing.md.
  */
 #ifndef SBX_OPS_REJECT_H
 #define SBX_OPS_REJECT_H

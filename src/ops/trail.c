@@ -144,7 +144,7 @@ size_t sbx_trail_depth(const struct sbx_trail *trail)
 static int open_tree_step(struct sbx_trail *trail, size_t i)
 {
 	SBX_CLOSE int fd = openat(trail->steps[i - 1].tree_fd, trail->steps[i].name,
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is refused is kept whole, can be looked at, taken away, and tried again. */
+#include "sbx/store.h"
 #include "workspace.h"
 
 /* Two sessions that changed one line each to something else; the second is a reject. */
@@ -96,6 +97,74 @@ Test(reject, diff_is_against_its_base)
 	cr_assert_eq(diff.r, 0, "%s", diff.err.message);
 	cr_expect_not_null(strstr(sbx_json_text(diff.result, NULL), "-5\\n+b5\\n"), "%s",
 		sbx_json_text(diff.result, NULL));
+}
+
+/* A sandbox.json beside the store, as creating a sandbox writes it. */
+static void describe_sandbox(struct refused *r, uid_t owner_uid)
+{
+	struct sbx_sandbox sandbox = {.owner_uid = owner_uid};
+	SBX_JSON struct json_object *report = json_object_new_object();
+	SBX_BUF struct sbx_buf state = SBX_BUF_INIT;
+	SBX_CLOSE int source_fd = fixture_dir(r->w.f.fd, "source");
+	struct sbx_err err = SBX_ERR_INIT;
+
+	(void)workspace_look(&r->w, "mkdir state; chown 1234:1235 source");
+	cr_assert_eq(sbx_buf_printf(&state, "%s/state", r->w.f.path), 0);
+	(void)snprintf(sandbox.id, sizeof(sandbox.id), "box");
+	sandbox.root_at = strdup("/workspace");
+	sandbox.rootfs = strdup("host");
+	sandbox.network = strdup("none");
+	sandbox.source = strdup("/src");
+	cr_assert_eq(sbx_sandbox_create(state.data, &sandbox, source_fd, NULL, NULL, report, &err),
+		0, "%s", err.message);
+	sbx_sandbox_done(&sandbox);
+	(void)workspace_look(&r->w, "mv state/box/sandbox.json .");
+}
+
+Test(reject, export_writes_ordinary_files_and_what_was_deleted)
+{
+	REFUSED struct refused r;
+	OUTCOME struct outcome o = {0};
+	OUTCOME struct outcome again = {0};
+	SBX_BUF struct sbx_buf more = SBX_BUF_INIT;
+
+	refused_init(&r);
+	describe_sandbox(&r, 0);
+	cr_assert_eq(sbx_buf_printf(&more, ",\"dest\":\"%s/out\"", r.w.f.path), 0);
+	o = run_job(&r, "reject_export", more.data);
+	cr_assert_eq(o.r, 0, "%s", o.err.message);
+	cr_expect_eq(outcome_int(&o, "n_files"), 3);
+	cr_expect_str_eq(
+		workspace_look(&r.w,
+			"cd out; find . -type f | sort; stat -c '%a %u:%g' files/n files/e; "
+			"tr '\\0' ' ' <deleted; sed -n 5p files/f; grep -c rej reject.json"),
+		"./deleted\n./files/e/x\n./files/f\n./files/n\n./reject.json\n"
+		"4711 1234:1235\n755 1234:1235\nd gone b5\n1\n");
+	again = run_job(&r, "reject_export", more.data);
+	cr_expect_eq(again.err.kind, SBX_KIND_CONFLICT, "%s", again.err.message);
+}
+
+Test(reject, export_writes_only_where_the_owner_of_the_sandbox_may)
+{
+	REFUSED struct refused r;
+	OUTCOME struct outcome denied = {0};
+	OUTCOME struct outcome allowed = {0};
+	SBX_BUF struct sbx_buf more = SBX_BUF_INIT;
+
+	refused_init(&r);
+	describe_sandbox(&r, 4321);
+	(void)workspace_look(&r.w, "chmod 755 .; mkdir -m 777 open");
+	cr_assert_eq(sbx_buf_printf(&more, ",\"dest\":\"%s/out\"", r.w.f.path), 0);
+	denied = run_job(&r, "reject_export", more.data);
+	cr_expect_eq(denied.r, -EACCES, "%s", denied.err.message);
+	cr_expect_str_eq(workspace_look(&r.w, "ls -d out 2>/dev/null; true"), "");
+	sbx_buf_clear(&more);
+	cr_assert_eq(sbx_buf_printf(&more, ",\"dest\":\"%s/open/out\"", r.w.f.path), 0);
+	allowed = run_job(&r, "reject_export", more.data);
+	cr_expect_eq(allowed.r, 0, "%s", allowed.err.message);
+	cr_expect_str_eq(
+		workspace_look(&r.w, "stat -c '%a %u' open/out; stat -c %u open/out/files/f"),
+		"755 4321\n1234\n");
 }
 
 Test(reject, drop_removes_it_for_good)
