@@ -158,7 +158,7 @@ _Noreturn void worker_main(int fd, pid_t parent, const struct sbx_job_context *c
 	struct worker worker = {.context = *context};
 	SBX_BUF struct sbx_buf payload = SBX_BUF_INIT;
 	struct sbx_wire_header header;
-	int job_fd;
+	int job_fd = -EBADF;
 
 	(void)prctl(PR_SET_NAME, "sbx-worker"); /* for people reading ps(1) */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
