@@ -95,7 +95,8 @@ int command_new(struct daemon *daemon, const char *text, size_t size, uint64_t t
 	struct command **ret, struct sbx_err *err);
 void command_free(struct command *command);
 void commands_free(struct daemon *daemon);
-/* NULL and SBX_KIND_NOT_FOUND when there is none, live or on disk. May free other ended commands. */
+/* NULL and SBX_KIND_NOT_FOUND when there is none, live or on disk. May free other ended commands.
+ */
 struct command *command_find(struct daemon *daemon, const char *id, struct sbx_err *err);
 /* -EAGAIN: the socket is full, and the command goes on waiting. */
 int command_send_start(struct command *command, int control_fd);

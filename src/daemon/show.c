@@ -315,7 +315,7 @@ static void on_output(struct request *request)
 	bool ended = command->state == COMMAND_ENDED;
 
 	if (request_is_behind(request))
-		return; /* called again when it has caught up */
+		return;                           /* called again when it has caught up */
 	(void)send_rows(request, command, ended); /* a client that has gone is noticed elsewhere */
 	if (!ended || request_is_behind(request))
 		return;
