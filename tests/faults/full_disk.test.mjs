@@ -6,50 +6,17 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'node:test';
-import { missing, until, World } from './world.mjs';
+import { cannotMount, run, smallDisk } from './disk.mjs';
+import { World } from './world.mjs';
 
 const MIB = 1 << 20;
-
-function run(...command) {
-	const { status, stderr, error } = spawnSync(command[0], command.slice(1), { encoding: 'utf8' });
-	assert.equal(status, 0, `${command.join(' ')}: ${stderr ?? error}`);
-}
-
-function canMount() {
-	const programs = missing('mkfs.ext4', 'mount', 'umount', 'fallocate');
-	if (programs) return programs;
-	if (process.getuid() !== 0) return 'mounting needs root';
-	const loop = spawnSync('losetup', ['-f'], { encoding: 'utf8' });
-	return loop.status === 0 ? false : `no loop device: ${loop.stderr}`;
-}
-const skip = canMount();
-
-/** A directory on a small ext4; taken down with the test whatever happens. */
-async function smallDisk(t, bytes, ...mkfsOptions) {
-	const dir = await mkdtemp(join(tmpdir(), 'sbx-disk-'));
-	const image = join(dir, 'image');
-	const at = join(dir, 'at');
-	await writeFile(image, '');
-	await truncate(image, bytes);
-	await mkdir(at);
-	run('mkfs.ext4', '-q', '-m', '0', ...mkfsOptions, image);
-	run('mount', '-o', 'loop', image, at);
-	const undo = async () => {
-		/* the kernel ends namespaces a moment after their processes */
-		await until(() => spawnSync('umount', [at]).status === 0, 'the disk is free', 20_000).catch(() =>
-			spawnSync('umount', ['-l', at]),
-		);
-		await rm(dir, { recursive: true, force: true });
-	};
-	return { at, undo };
-}
+const skip = cannotMount();
 
 async function worldOn(t, bytes, ...mkfsOptions) {
-	const { at, undo } = await smallDisk(t, bytes, ...mkfsOptions);
+	const { at, undo } = await smallDisk(bytes, ...mkfsOptions);
 	try {
 		const world = await World.make(t, { files: { base: 'base\n', edited: 'one\n' }, parent: at });
 		await world.call('file_write', { path: 'first', content: 'first\n' });

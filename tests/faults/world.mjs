@@ -115,6 +115,16 @@ export class World {
 		return world;
 	}
 
+	/** The same sandbox in another state directory, such as a copy of this one; end it with remove(). */
+	async elsewhere(stateDir) {
+		const world = new World();
+		world.dir = await mkdtemp(join(tmpdir(), 'sbx-faults-'));
+		world.stateDir = stateDir;
+		world.env = { ...process.env, SBX_STATE_DIR: stateDir };
+		world.id = this.id;
+		return world;
+	}
+
 	get home() {
 		return join(this.stateDir, this.id);
 	}
