@@ -28,8 +28,9 @@ enum sbx_capture_flags {
 };
 
 /*
- * tree_fd: the upper directory. scratch_fd: a directory of our own on the same file system
- * (-EBADF with READ_ONLY). The error names the path. The caller ends ret.
+ * tree_fd: the upper directory. scratch_fd: the directory that holds it, which is our own
+ * (-EBADF with READ_ONLY): it gets the mark of unshare.h. The error names the path. The caller ends
+ * ret.
  */
 int sbx_capture(int tree_fd, int scratch_fd, struct sbx_view *base, enum sbx_capture_flags flags,
 	struct sbx_changeset *ret, struct sbx_err *err);

@@ -19,7 +19,7 @@
 
 #include "capture_internal.h"
 #include "content.h"
-#include "sbx/fs.h"
+#include "unshare.h"
 
 #define REDIRECT     "trusted.overlay.redirect"
 #define OPAQUE       "trusted.overlay.opaque"
@@ -354,7 +354,9 @@ int sbx_capture_make_whole(struct sbx_capture *c, const char *origin)
 	SBX_CLEANUP(fill_done) struct fill fill = {.c = c};
 	int r;
 
-	r = sbx_trail_new(c->tree_fd, c->base, NULL, &fill.trail);
+	r = sbx_unshare_mark(c->scratch_fd);
+	if (r == 0)
+		r = sbx_trail_new(c->tree_fd, c->base, NULL, &fill.trail);
 	if (r < 0)
 		return sbx_err_set(c->err, -r, "make a renamed directory whole: %m");
 	r = follow(&fill, origin);

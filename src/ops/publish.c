@@ -11,6 +11,7 @@
 #include "reject.h"
 #include "sbx/fs.h"
 #include "sbx/store.h"
+#include "unshare.h"
 
 #define OPEN_DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -287,6 +288,8 @@ int sbx_job_recover(struct sbx_job *job, struct sbx_err *err)
 	if (r == 0)
 		r = sbx_moved_recover(job->context, home_fd,
 			reject_id ? SBX_LAYER_TREE : SBX_UPPER_NAME, &head, &state, err);
+	if (r == 0 && !reject_id)
+		r = sbx_unshare_tree(home_fd, SBX_UPPER_NAME, err);
 	if (r == 0)
 		sbx_json_add_string(job->result, "state", state_name(state));
 	return r;

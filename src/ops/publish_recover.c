@@ -8,6 +8,7 @@
 #include "moved.h"
 #include "reject.h"
 #include "sbx/store.h"
+#include "unshare.h"
 
 #define OPEN_DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -26,7 +27,8 @@ static int recover_home(struct sbx_job_context *context, int parent_fd, const ch
 		r = sbx_moved_recover(
 			context, home_fd, tree_name, &sbx_head_log_head(log)->stack, &state, err);
 	sbx_head_log_free(log);
-	return r;
+	/* a session may live on with it */
+	return r < 0 ? r : sbx_unshare_tree(home_fd, tree_name, err);
 }
 
 int sbx_publish_recover(

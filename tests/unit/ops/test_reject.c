@@ -307,6 +307,29 @@ Test(reject, work_that_was_under_way_in_a_crash_comes_back)
 	}
 }
 
+Test(reject, a_session_that_lives_on_after_a_refusal_cannot_write_into_layers)
+{
+	REFUSED struct refused r;
+	OUTCOME struct outcome o = {0};
+
+	refused_init(&r);
+	cr_assert_str_eq(workspace_look(&r.w, "stat -c %h store/rejects/*/tree/e/x"), "2\n");
+	/* as sandboxd does for a managed session */
+	(void)workspace_look(&r.w, "rm store/rejects/*/reject.json");
+	o = session_job(&r.w, &r.s, "recover", "{\"reject_id\": null}");
+	cr_assert_eq(o.r, 0, "%s", o.err.message);
+	cr_expect_str_eq(outcome_text(&o, "state"), "brought_back");
+	session_run(&r.w, &r.s, "echo more >>e/x; chmod 600 e/x; sed -i 's/^b//' f");
+	cr_expect_str_eq(workspace_see(&r.w, "stat -c '%a %s' d/x"), "644 6\n");
+	outcome_done(&o);
+	o = session_publish(&r.w, &r.s);
+	cr_assert_str_eq(
+		outcome_text(&o, "outcome"), "published", "%s", sbx_json_text(o.result, NULL));
+	cr_expect_str_eq(
+		workspace_see(&r.w, "tail -1 e/x; ls; sed -n '5p;9p' f"), "more\ne\nf\nn\na5\n9\n");
+	cr_expect_str_eq(workspace_blame(&r.w, "e/x"), "1+3=before 4+1=b");
+}
+
 Test(reject, a_publication_that_fails_late_leaves_the_work_in_the_session)
 {
 	WORKSPACE struct workspace w;
