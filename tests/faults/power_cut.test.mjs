@@ -24,13 +24,14 @@ async function cut(world, disk, look) {
 	const [daemon] = await world.pids('sandboxd');
 	await mkdir(at, { recursive: true });
 	process.kill(daemon, 'SIGSTOP');
-	await writeFile(join(disk.at, 'only in memory'), 'x'); // the proof that the cut is one
+	const unsynced = `unsynced-${(world.nCuts = (world.nCuts ?? 0) + 1)}`;
+	await writeFile(join(disk.at, unsynced), 'x'); // what shows that the cut is one
 	await copyFile(disk.image, copy);
 	process.kill(daemon, 'SIGCONT');
 	run('mount', '-o', 'loop', copy, at);
 	const after = await world.elsewhere(join(at, 'state'));
 	try {
-		assert.ok(!existsSync(join(at, 'only in memory')), 'the copy has what was not synced');
+		assert.ok(!existsSync(join(at, unsynced)), 'the copy has what was not synced');
 		await look(after);
 	} finally {
 		await after.remove();

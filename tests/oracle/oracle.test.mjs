@@ -76,13 +76,15 @@ class Oracle {
 	changes = [
 		function lines(author, paths) {
 			const path = this.freePath(1);
+			if (!path) return undefined;
 			paths.add(path);
-			return path && edits.editLines(this.model, author, path, this.random.between(1, 3));
+			return edits.editLines(this.model, author, path, this.random.between(1, 3));
 		},
 		function append(author, paths) {
 			const path = this.freePath();
+			if (!path) return undefined;
 			paths.add(path);
-			return path && edits.append(this.model, author, path);
+			return edits.append(this.model, author, path);
 		},
 		function create(author, paths) {
 			if (this.model.files.size >= FILES_MAX) return undefined;
@@ -91,9 +93,10 @@ class Oracle {
 			return edits.create(this.model, author, path);
 		},
 		function remove(author, paths) {
-			const path = this.model.files.size > 8 && this.freePath();
+			const path = this.freePath();
+			if (!path || this.model.files.size <= 8) return undefined;
 			paths.add(path);
-			return path && edits.remove(this.model, path);
+			return edits.remove(this.model, path);
 		},
 		function rename(author, paths) {
 			const from = this.freePath();
