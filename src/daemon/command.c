@@ -27,6 +27,7 @@ struct command *command_alloc(struct daemon *daemon)
 		.status = "running",
 	};
 	TAILQ_INIT(&command->waiters);
+	TAILQ_INIT(&command->held);
 	TAILQ_INSERT_TAIL(&daemon->commands, command, entry);
 	daemon->n_commands++;
 	return command;
@@ -247,6 +248,7 @@ void command_started(struct command *command, const struct sbx_init_message *mes
 	else if (command->timeout_ns)
 		(void)sbx_timer_set(command->timer,
 			sbx_now_ns() + SBX_MIN(command->timeout_ns, UINT64_MAX / 4));
+	command_release_held(command);
 	command_wake(command);
 	daemon_touch(session->daemon);
 }
@@ -345,6 +347,7 @@ static void end(struct command *command, struct json_object *result, const struc
 	if (command_save(command) < 0)
 		daemon_log(
 			"write the result of %s: the next sandboxd will not know it", command->id);
+	command_release_held(command);
 	command_wake(command);
 	commands_expire(daemon);
 	daemon_touch(daemon);
@@ -382,14 +385,20 @@ void command_publish(struct command *command, struct json_object *result, const 
 			command->id);
 }
 
-void command_fail(struct command *command, const struct sbx_err *err)
+static void fail_all(struct request_list *list, const struct sbx_err *err)
 {
 	struct request *request;
 
-	command->session = NULL;
-	while ((request = TAILQ_FIRST(&command->waiters))) {
-		TAILQ_REMOVE(&command->waiters, request, wait);
+	while ((request = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, request, wait);
 		request_fail(request, err, NULL);
 	}
+}
+
+void command_fail(struct command *command, const struct sbx_err *err)
+{
+	command->session = NULL;
+	fail_all(&command->waiters, err);
+	fail_all(&command->held, err);
 	command_free(command);
 }

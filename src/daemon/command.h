@@ -87,6 +87,7 @@ struct command {
 	char *note; /* plain words, a line each: what limit or accident it met; or NULL */
 
 	struct request_list waiters;
+	struct request_list held; /* stdin that came before there was a terminal */
 };
 
 /* command.c */
@@ -152,6 +153,10 @@ void command_drop_unwritten(struct command *command);
 /* command_answer.c */
 /* Answers when the command has ended, or at deadline_ns (CLOCK_MONOTONIC). Keeps the request. */
 void command_wait(struct command *command, struct request *request, uint64_t deadline_ns);
+/* Keeps a request until the command has started, or will not any more; then it is dispatched again.
+ */
+void command_hold(struct command *command, struct request *request);
+void command_release_held(struct command *command);
 /* Answers the waiters that need not wait any longer. */
 void command_wake(struct command *command);
 void command_add_outcome(struct json_object *answer, const struct command *command);

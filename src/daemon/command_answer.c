@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "dispatch.h"
 
 /* Fields of a job's result that a publication's answer shows, with what stands for absent ones. */
 static const char *const publish_counts[] = {"added", "modified", "deleted", "merged", "ignored"};
@@ -246,5 +247,30 @@ void command_wake(struct command *command)
 			continue;
 		TAILQ_REMOVE(&command->waiters, request, wait);
 		answer(command, request);
+	}
+}
+
+static void stop_holding(struct request *request)
+{
+	struct command *command = request->waiting_on;
+
+	TAILQ_REMOVE(&command->held, request, wait);
+	request->cancel = NULL;
+}
+
+void command_hold(struct command *command, struct request *request)
+{
+	request->waiting_on = command;
+	request->cancel = stop_holding;
+	TAILQ_INSERT_TAIL(&command->held, request, wait);
+}
+
+void command_release_held(struct command *command)
+{
+	struct request *request;
+
+	while ((request = TAILQ_FIRST(&command->held))) {
+		stop_holding(request);
+		dispatch(request);
 	}
 }

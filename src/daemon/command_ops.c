@@ -114,6 +114,10 @@ void op_write_command_stdin(struct request *request)
 	struct command *command = command_find(request->daemon, id, &err);
 	int r = command ? 0 : -ENOENT;
 
+	if (command && size && command->state < COMMAND_RUNNING) {
+		command_hold(command, request); /* there is no terminal yet */
+		return;
+	}
 	if (command && command->state >= COMMAND_EXITED)
 		r = refuse_ended(command, &err);
 	else if (command && size)
