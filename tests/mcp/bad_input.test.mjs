@@ -173,12 +173,16 @@ test('a cancelled call is not answered and its command goes on', async (t) => {
 	cancel(1); // initialize, answered long ago
 	await server.ping();
 	assert.deepEqual(server.lines, []);
-	const fed = await server.call('write_command_stdin', {
-		sandbox_id,
-		command_session_id: running.command_session_id,
-		stdin: 'go\n',
-		yield_time_ms: 30_000,
-	});
+	// The id is known from the list, which may be before the terminal is there.
+	const fed = await until(async () => {
+		const result = await server.call('write_command_stdin', {
+			sandbox_id,
+			command_session_id: running.command_session_id,
+			stdin: 'go\n',
+			yield_time_ms: 30_000,
+		});
+		return result.structuredContent.error?.kind === 'server_busy' ? undefined : result;
+	}, 'the command takes its line');
 	assert.equal(fed.structuredContent.publish.no_op, false);
 	assert.deepEqual(server.lines, []);
 });
