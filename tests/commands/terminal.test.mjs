@@ -16,7 +16,7 @@ test('a command has a terminal', async (t) => {
 			["ps -o pid=,sid=,tpgid= -p $$ | awk '{print $1 == $2, $1 == $3}'", '1 1\n'],
 		'input is not echoed, lines are canonical, Ctrl-S does not stop it':
 			['stty -a | tr " ;" "\\n\\n" | grep -xE -- "-?(echo|icanon|isig|ixon|onlcr)" | LC_ALL=C sort | xargs',
-				'-echo icanon isig -ixon -onlcr\n'],
+				'-echo -ixon -onlcr icanon isig\n'],
 		'the environment is the documented one': ['env | grep -vE "^(_|PWD|OLDPWD|SHLVL)=" | sort', [
 			'DEBIAN_FRONTEND=noninteractive', 'GIT_EDITOR=:', 'GIT_OPTIONAL_LOCKS=0',
 			'GIT_PAGER=cat', 'GIT_TERMINAL_PROMPT=0', 'HOME=/root', 'LANG=C.UTF-8',
@@ -71,7 +71,8 @@ test('a command has a terminal', async (t) => {
 		await lab.shows(command, '>>>');
 		await lab.stdin(command, 'print(40 + 2)\n');
 		await lab.shows(command, '42');
-		await lab.stdin(command, 'import time; time.sleep(300)\n');
+		await lab.stdin(command, 'import time; print(20 + 3, flush=True); time.sleep(300)\n');
+		await lab.shows(command, '23'); // before that an interrupt would meet the prompt
 		await lab.stdin(command, '\u0003', { yield_time_ms: 300 });
 		await lab.shows(command, 'KeyboardInterrupt');
 		await lab.stdin(command, 'print("still", "here")\n');
