@@ -17,10 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
 #include "client.h"
 #include "command.h"
 #include "commit.h"
