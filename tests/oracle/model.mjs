@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: MIT
-// The oracle's own idea of a project: which lines each file has and who wrote each of them. Every
-// line begins with a mark that no other line has, so there is never a doubt which line is which.
+// The oracle's own idea of a project: which lines each file has and who may have written each.
+//
+// Most lines begin with a mark that no other line was born with. Some are *common*: a brace, a blank
+// line, "return 0;", which every author writes alike. And a copied line has its mark twice. The rule
+// for who owns a line after a publication, where "before" and "after" are the contents of the paths
+// that it changed:
+//
+//  1. A line with a mark that is there at most once before and at most once after belongs to who it
+//     belonged to, wherever it went; to the publication, if it was not there before.
+//  2. So does any line between two lines of rule 1 that are neighbours as before, with the same lines
+//     between them; the ends of a file that kept its path count as such lines.
+//  3. Of any other line nobody can tell which one it is: it belongs to one of those to whom equal
+//     lines belonged before, or to the publication.
+//
+// Lines are equal when they differ only in white space at their ends. What blame answered once is
+// the line's one owner from then on.
 
 /** Numbers that a seed repeats (a linear congruence over 2^32; its high bits are used). */
 export class Random {
@@ -35,6 +49,7 @@ export class Random {
 }
 
 const WORDS = 'amber brook cedar delta ember fjord grove haven inlet jetty knoll larch'.split(' ');
+export const COMMON = ['}', '', '{', '\treturn 0;', '\t}', 'end'];
 
 export class Author {
 	constructor(name) {
@@ -45,10 +60,95 @@ export class Author {
 
 export const ORIGINAL = Object.assign(new Author('the base'), { owner: 'original' });
 
+/** A line is never changed, only replaced. owners: who it may belong to. */
+export class Line {
+	constructor(text, owners) {
+		this.text = text;
+		this.owners = owners;
+		this.key = text.replace(/[ \t\r]+$/, '');
+		this.mark = /^mark[0-9]{6}/.exec(text)?.[0];
+	}
+
+	with(text) {
+		return new Line(text, this.owners);
+	}
+
+	ownedBy(...owners) {
+		return new Line(this.text, owners);
+	}
+}
+
+function count(files) {
+	const counts = new Map();
+	for (const lines of files) for (const { key } of lines) counts.set(key, (counts.get(key) ?? 0) + 1);
+	return counts;
+}
+
+/** Lines before and after a publication, of the paths that it changed. */
+class Change {
+	constructor(authors, before, after, renamed) {
+		this.authors = authors;
+		this.renamed = renamed;
+		this.before = before;
+		this.after = after;
+		this.nBefore = count(before.values());
+		this.nAfter = count(after.values());
+		this.places = new Map(); // key: where the line was, when there was one
+		for (const [path, lines] of before)
+			lines.forEach(({ key }, i) => this.nBefore.get(key) === 1 && this.places.set(key, { path, lines, i }));
+	}
+
+	/** Rule 1. */
+	isSingle({ key, mark }) {
+		return mark && (this.nBefore.get(key) ?? 0) <= 1 && this.nAfter.get(key) === 1;
+	}
+
+	/** Where a line of rule 1, or the end of a file, was before. */
+	placeBefore(path, lines, i) {
+		const same = this.renamed.has(path) ? undefined : this.before.get(path);
+		if (i < 0) return same && { lines: same, i: -1 };
+		if (i === lines.length) return same && { lines: same, i: same.length };
+		return this.places.get(lines[i].key);
+	}
+
+	/** Rule 2: the lines from..to (exclusive both) as they were between the same two, or nothing. */
+	between(path, lines, from, to) {
+		const first = this.placeBefore(path, lines, from);
+		const last = this.placeBefore(path, lines, to);
+		if (!first || !last || first.lines !== last.lines || last.i - first.i !== to - from) return undefined;
+		const old = first.lines.slice(first.i + 1, last.i);
+		return old.every((line, k) => line.key === lines[from + 1 + k].key) ? old : undefined;
+	}
+
+	/** Rule 3. */
+	allowed(key) {
+		const owners = new Set(this.authors);
+		for (const lines of this.before.values())
+			for (const line of lines) if (line.key === key) line.owners.forEach((owner) => owners.add(owner));
+		return [...owners];
+	}
+
+	settle(path) {
+		const lines = [...this.after.get(path)];
+		for (let from = -1; from < lines.length; ) {
+			let to = from + 1;
+			while (to < lines.length && !this.isSingle(lines[to])) to++;
+			const old = this.between(path, lines, from, to);
+			for (let i = from + 1; i < to; i++)
+				lines[i] = lines[i].ownedBy(...(old ? old[i - from - 1].owners : this.allowed(lines[i].key)));
+			from = to;
+		}
+		return lines;
+	}
+}
+
+const sameText = (a, b) => a.length === b.length && a.every((line, i) => line.text === b[i].text);
+
 export class Model {
 	constructor(random) {
 		this.random = random;
-		this.files = new Map(); // path: {lines: [{mark, text, author}], touched}
+		this.files = new Map(); // path: {lines, mode, touched}
+		this.gone = new Map(); // path: lines, of files that were deleted
 		this.nMarks = 0;
 		this.nNames = 0;
 	}
@@ -56,23 +156,34 @@ export class Model {
 	line(author) {
 		const mark = `mark${String(this.nMarks++).padStart(6, '0')}`;
 		const words = Array.from({ length: this.random.between(1, 6) }, () => this.random.pick(WORDS));
-		return { mark, text: `${mark} ${words.join(' ')}`, author };
+		return new Line(`${mark} ${words.join(' ')}`, [author]);
 	}
 
+	common(author) {
+		return new Line(this.random.pick(COMMON), [author]);
+	}
+
+	/** Never ends in a blank line, which a shell's $(...) would lose; begins as it likes. */
 	lines(author, n) {
-		return Array.from({ length: n }, () => this.line(author));
+		return Array.from({ length: n }, (_, i) =>
+			i < n - 1 && this.random.chance(30) ? this.common(author) : this.line(author));
 	}
 
 	newName(directories) {
 		return `${this.random.pick(directories)}f${this.nNames++}`;
 	}
 
-	set(path, lines) {
-		this.files.set(path, { lines, touched: true });
+	set(path, lines, mode = this.files.get(path)?.mode ?? 0o644) {
+		this.files.set(path, { ...this.files.get(path), lines, mode });
+	}
+
+	delete(path) {
+		this.gone.set(path, this.files.get(path).lines);
+		this.files.delete(path);
 	}
 
 	rename(from, to) {
-		this.files.set(to, { lines: this.files.get(from).lines, touched: true });
+		this.files.set(to, { ...this.files.get(from), renamed: true });
 		this.files.delete(from);
 	}
 
@@ -86,5 +197,39 @@ export class Model {
 	/** Paths below a directory ("dir/"). */
 	below(dir) {
 		return [...this.files.keys()].filter((path) => path.startsWith(dir));
+	}
+
+	/** All directories ("dir/") in which there is a file, parents before what is in them. */
+	directories() {
+		const all = new Set();
+		for (const path of this.files.keys())
+			for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) all.add(path.slice(0, at + 1));
+		return [...all].sort();
+	}
+
+	/** What there is now, for publish() after it was changed. */
+	snapshot() {
+		return new Map(this.files);
+	}
+
+	/**
+	 * What was done since the snapshot is published: says of each line who may own it. More than one
+	 * author: they publish one after another, nobody knows in which order.
+	 */
+	publish(snapshot, ...authors) {
+		const before = new Map();
+		const after = new Map();
+		const renamed = new Set([...this.files].filter(([, file]) => file.renamed).map(([path]) => path));
+		for (const [path, { lines, touched }] of snapshot) {
+			const now = this.files.get(path);
+			if (now && !renamed.has(path) && sameText(lines, now.lines))
+				this.files.set(path, { lines, mode: now.mode, touched }); // nothing was written
+			else before.set(path, lines);
+		}
+		for (const [path, { lines }] of this.files)
+			if (renamed.has(path) || before.has(path) || !snapshot.has(path)) after.set(path, lines);
+		const change = new Change(authors, before, after, renamed);
+		for (const path of after.keys())
+			this.files.set(path, { lines: change.settle(path), mode: this.files.get(path).mode, touched: true });
 	}
 }
