@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "commit.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -50,8 +51,11 @@ struct commits {
 	struct sbx_buf batch;
 	off_t log_size; /* before the batch */
 	bool paused;
+	void (*begin)(void *data); /* once what was under way has ended; NULL: called already */
+	void *begin_data;
 	struct publication_list paused_list; /* not even begun */
-	size_t n;                            /* of all publications that are not done */
+	size_t n_paused;
+	size_t n; /* of all publications that are not done */
 };
 
 static void sequence(struct commits *commits);
@@ -125,16 +129,28 @@ size_t commits_pending(const struct commits *commits)
 	return commits->n;
 }
 
+/* What commits_pause() was called for. */
+static void begin_if_idle(struct commits *commits)
+{
+	void (*begin)(void *data) = commits->begin;
+
+	if (!begin || commits->n > commits->n_paused)
+		return;
+	commits->begin = NULL;
+	begin(commits->begin_data);
+}
+
 static void finish(struct publication *p, const struct sbx_err *err, struct json_object *details)
 {
 	SBX_JSON struct json_object *result = err ? NULL : json_object_get(p->result);
-	struct daemon *daemon = p->commits->daemon;
+	struct commits *commits = p->commits;
 	commit_done_fn done = p->done;
 	void *data = p->data;
 
 	publication_free(p);
 	done(data, result, err, details);
-	daemon_touch(daemon);
+	daemon_touch(commits->daemon);
+	begin_if_idle(commits);
 }
 
 static void fail(struct publication *p, int r, const char *what)
@@ -497,9 +513,13 @@ static int submit_first_job(struct publication *p)
 	return r < 0 ? r : pool_submit(p->commits->daemon->pool, &request);
 }
 
-void commits_pause(struct commits *commits)
+void commits_pause(struct commits *commits, void (*begin)(void *data), void *data)
 {
+	assert(!commits->paused);
 	commits->paused = true;
+	commits->begin = begin;
+	commits->begin_data = data;
+	begin_if_idle(commits);
 }
 
 void commits_resume(struct commits *commits)
@@ -508,8 +528,9 @@ void commits_resume(struct commits *commits)
 	int r;
 
 	commits->paused = false;
-	while ((p = TAILQ_FIRST(&commits->paused_list))) {
+	while ((p = TAILQ_FIRST(&commits->paused_list)) && !commits->paused) {
 		TAILQ_REMOVE(&commits->paused_list, p, entry);
+		commits->n_paused--;
 		r = submit_first_job(p);
 		if (r < 0)
 			fail(p, r, "begin a publication");
@@ -539,10 +560,12 @@ static int publication_start(struct commits *commits, enum kind kind, const char
 		r = sbx_id_new(SBX_ID_OPERATION, p->operation_id);
 	if (r == 0 && remove)
 		r = sbx_stack_copy(remove, &p->remove);
-	if (r == 0 && commits->paused)
+	if (r == 0 && commits->paused) {
 		TAILQ_INSERT_TAIL(&commits->paused_list, p, entry);
-	else if (r == 0)
+		commits->n_paused++;
+	} else if (r == 0) {
 		r = submit_first_job(p);
+	}
 	if (r < 0)
 		publication_free(p);
 	return r;

@@ -23,8 +23,9 @@ int commits_new(struct daemon *daemon, struct commits **ret);
 void commits_free(struct commits *commits);
 size_t commits_pending(const struct commits *commits);
 
-/* While paused, new publications wait; those under way go on. */
-void commits_pause(struct commits *commits);
+/* New publications wait from now on; begin is called as soon as those under way have ended, perhaps
+ * at once. Not while paused. */
+void commits_pause(struct commits *commits, void (*begin)(void *data), void *data);
 void commits_resume(struct commits *commits);
 
 /* Publishes sessions/<session_dir> that started from base. command: what made it, or NULL. */

@@ -77,6 +77,7 @@ struct daemon {
 
 	bool stopping;
 	bool squashing, collecting;
+	struct request_list squash_waiting, gc_waiting; /* one at a time of each */
 	uint64_t started_ns;
 };
 

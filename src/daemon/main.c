@@ -317,6 +317,8 @@ static int start_loop(struct start *start, struct sbx_err *err)
 	TAILQ_INIT(&daemon->clients);
 	TAILQ_INIT(&daemon->sessions);
 	TAILQ_INIT(&daemon->commands);
+	TAILQ_INIT(&daemon->squash_waiting);
+	TAILQ_INIT(&daemon->gc_waiting);
 	if (r == 0)
 		r = pool_new(daemon->loop, &daemon->context, &daemon->pool);
 	if (r == 0)

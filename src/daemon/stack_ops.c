@@ -163,6 +163,32 @@ void op_reject_retry(struct request *request)
 	}
 }
 
+/* --- requests that are served one at a time --- */
+
+static void leave_line(struct request *request)
+{
+	TAILQ_REMOVE((struct request_list *)request->waiting_on, request, wait);
+}
+
+static void wait_in_line(struct request_list *line, struct request *request)
+{
+	request->waiting_on = line;
+	request->cancel = leave_line;
+	TAILQ_INSERT_TAIL(line, request, wait);
+}
+
+/* The first of line, which cannot be stopped any more; or NULL. */
+static struct request *take_first(struct request_list *line)
+{
+	struct request *request = TAILQ_FIRST(line);
+
+	if (!request)
+		return NULL;
+	leave_line(request);
+	request->cancel = NULL;
+	return request;
+}
+
 /* --- squash --- */
 
 /* Marks after how many layers a live session's base ends: no squash may span that border. */
@@ -213,19 +239,35 @@ static int squash_run(
 	return r;
 }
 
+static void serve_squashes(struct daemon *daemon);
+
 static void on_squashed(void *data, struct json_object *result, const struct sbx_err *err,
 	struct json_object *details)
 {
 	struct request *request = data;
+	struct daemon *daemon = request->daemon;
 
-	request->daemon->squashing = false;
+	daemon->squashing = false;
 	if (err)
 		request_fail(request, err, details);
 	else
 		request_result(request, json_object_get(result));
+	serve_squashes(daemon);
 }
 
-void op_squash(struct request *request)
+static void on_squashed_by_itself(void *data, struct json_object *result SBX_UNUSED,
+	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
+{
+	struct daemon *daemon = data;
+
+	daemon->squashing = false;
+	if (err)
+		daemon_log("squash: %s; the stack stays long until the next publication",
+			err->message);
+	serve_squashes(daemon);
+}
+
+static void squash_for(struct request *request)
 {
 	struct daemon *daemon = request->daemon;
 	struct sbx_err err = SBX_ERR_INIT;
@@ -233,13 +275,6 @@ void op_squash(struct request *request)
 	struct json_object *nothing;
 	int r;
 
-	if (daemon->squashing) {
-		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
-			"layers of '%s' are being squashed already; try again when that is done",
-			daemon->sandbox.id);
-		request_fail(request, &err, NULL);
-		return;
-	}
 	if (end - first < 2) {
 		nothing = new_object();
 		sbx_json_add_string(nothing, "outcome", "no_op");
@@ -254,15 +289,18 @@ void op_squash(struct request *request)
 	}
 }
 
-static void on_squashed_by_itself(void *data, struct json_object *result SBX_UNUSED,
-	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
+static void serve_squashes(struct daemon *daemon)
 {
-	struct daemon *daemon = data;
+	struct request *request;
 
-	daemon->squashing = false;
-	if (err)
-		daemon_log("squash: %s; the stack stays long until the next publication",
-			err->message);
+	while (!daemon->squashing && (request = take_first(&daemon->squash_waiting)))
+		squash_for(request);
+}
+
+void op_squash(struct request *request)
+{
+	wait_in_line(&request->daemon->squash_waiting, request);
+	serve_squashes(request->daemon);
 }
 
 void stack_maybe_squash(struct daemon *daemon)
@@ -280,45 +318,64 @@ void stack_maybe_squash(struct daemon *daemon)
 
 /* --- gc --- */
 
+static void serve_gc(struct daemon *daemon);
+
 static void on_collected(void *data, const char *text, size_t size, const struct sbx_err *err,
 	struct json_object *details)
 {
 	struct request *request = data;
+	struct daemon *daemon = request->daemon;
 
-	request->daemon->collecting = false;
-	commits_resume(request->daemon->commits);
 	on_job_done(request, text, size, err, details);
+	daemon->collecting = false;
+	commits_resume(daemon->commits);
+	serve_gc(daemon);
 }
 
-void op_gc(struct request *request)
+static void collect_for(struct request *request)
 {
 	struct daemon *daemon = request->daemon;
 	struct job_request job = {
 		.name = "gc", .fd = -EBADF, .done = on_collected, .data = request};
-	struct sbx_stack keep = SBX_STACK_INIT;
+	SBX_STACK struct sbx_stack keep = SBX_STACK_INIT;
 	struct sbx_err err = SBX_ERR_INIT;
-	int r = 0;
+	int r = session_pinned_layers(daemon, &keep);
 
-	if (daemon->collecting || commits_pending(daemon->commits)) {
-		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
-			"publications of '%s' are under way, and gc must not take their layers; "
-			"try "
-			"again in a moment",
-			daemon->sandbox.id);
-		request_fail(request, &err, NULL);
-		return;
-	}
-	daemon->collecting = true;
-	commits_pause(daemon->commits);
-	r = session_pinned_layers(daemon, &keep);
 	if (r == 0) {
 		job.args = read_args(request);
 		sbx_json_add(job.args, "keep", stack_to_json(&keep));
 		r = pool_submit(daemon->pool, &job);
 	}
-	sbx_stack_done(&keep);
 	if (r < 0) {
 		(void)sbx_err_set(&err, -r, "gc: %m");
 		on_collected(request, NULL, 0, &err, NULL);
 	}
+}
+
+/* The layers of publications that are under way belong to nothing yet: gc would take them. */
+static void on_nothing_under_way(void *data)
+{
+	struct daemon *daemon = data;
+	struct request *request = take_first(&daemon->gc_waiting);
+
+	if (request) {
+		collect_for(request);
+		return;
+	}
+	daemon->collecting = false; /* its client has gone */
+	commits_resume(daemon->commits);
+}
+
+static void serve_gc(struct daemon *daemon)
+{
+	if (daemon->collecting || TAILQ_EMPTY(&daemon->gc_waiting))
+		return;
+	daemon->collecting = true;
+	commits_pause(daemon->commits, on_nothing_under_way, daemon);
+}
+
+void op_gc(struct request *request)
+{
+	wait_in_line(&request->daemon->gc_waiting, request);
+	serve_gc(request->daemon);
 }

@@ -199,3 +199,34 @@ test('clients that go away in the middle of everything leave a daemon that works
 		await wire.ask('session_discard', { workspace_session_id });
 	await within(wire.result('verify'), 'verify');
 });
+
+test('squash and gc wait for what is under way; none of it is refused or lost', async (t) => {
+	const { wire } = await start(t);
+	const asked = [];
+	for (let i = 0; i < 60; i++) {
+		asked.push(wire.result('file_write', { path: `f${i}`, content: `${i}\n` }));
+		if (i % 6 === 0) asked.push(wire.result('squash'), wire.result('gc'));
+	}
+	await Promise.all(asked);
+	await Promise.all([wire.result('gc'), wire.result('squash'), wire.result('gc')]);
+	const { status, output } = await exec(wire, 'cat f* | sort -n');
+	assert.equal(status, 'ok');
+	assert.equal(output, Array.from({ length: 60 }, (_, i) => `${i}\n`).join(''));
+	const { damages } = await wire.result('verify');
+	assert.deepEqual(damages, []);
+});
+
+test('a client that leaves while its gc waits bars nobody', async (t) => {
+	const { wire, state, id } = await start(t);
+	const leaving = await Wire.connect(t, state, id);
+	const big = exec(wire, 'seq 1000 | split -l 1 - n');
+	const writes = Array.from({ length: 20 }, (_, i) =>
+		wire.result('file_write', { path: `w${i}`, content: 'x\n' }),
+	);
+	for (let i = 0; i < 8; i++) void leaving.ask('gc');
+	leaving.close();
+	await Promise.all([big, ...writes]);
+	await wire.result('gc');
+	const { publish } = await exec(wire, 'echo done >done');
+	assert.equal(publish.added, 1);
+});

@@ -39,6 +39,7 @@ export class Wire {
 		this.waiting = new Map();
 		this.greeted = new Promise((done) => this.waiting.set(0, { done, chunks: [] }));
 		this.ended = new Promise((done) => socket.on('close', done));
+		socket.on('close', () => this.answerAll({ kind: 'closed', message: 'the socket is closed' }));
 		socket.on('data', (bytes) => this.take(bytes));
 		socket.on('error', () => {}); // seen as the end
 	}
@@ -67,6 +68,12 @@ export class Wire {
 		this.waiting.delete(id);
 		const body = JSON.parse(payload);
 		request.done(kind === RESULT ? { result: body, chunks: request.chunks } : { error: body });
+	}
+
+	/** What is not answered when the connection ends never will be. */
+	answerAll(error) {
+		for (const { done } of this.waiting.values()) done({ error });
+		this.waiting.clear();
 	}
 
 	/** {result, chunks} or {error}. */
