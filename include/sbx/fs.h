@@ -64,6 +64,9 @@ int sbx_fs_remove_tree(int dir_fd, const char *name);
 int sbx_fs_normalize(const char *path, size_t size, const char *root_at,
 	char ret_path[static SBX_PATH_MAX + 1], struct sbx_err *err);
 
+/* Whether the directory above_fd is below_fd or one of those that hold it: 1, 0, -errno. */
+int sbx_fs_holds(int above_fd, int below_fd);
+
 /* "a regular file", "a symbolic link", ...: for messages. */
 const char *sbx_fs_kind_name(mode_t mode);
 

@@ -10,6 +10,8 @@
  *     and the parents of upper and work as /s/<slot>;
  *   - the template namespace: a mount namespace whose root is the session's root file system with
  *     everything that all sessions share (read-only /usr, /etc, /dev ...), entered by pivot_root.
+ *     With a root file system of its own (rootfs.h) it holds /dev only, and each session's
+ *     namespace goes on into the session's own overlay of it.
  * A *slot* is a prepared session: an overlay, a mount namespace cloned from the template with the
  * overlay at the workspace root and private tmpfs, and ipc, uts and net namespaces, all held as
  * descriptors; and its init (pid 1), parked: it has given up its rights and waits for a control
@@ -46,14 +48,14 @@ enum sbx_network {
 struct sbx_spawner_config {
 	const char *sandbox_id;
 	const char *root_at; /* absolute workspace root inside: "/workspace" */
-	const char *rootfs;  /* "host", or the absolute path of an unpacked root file system */
 	uid_t id_base;       /* first host id of the sandbox's range of 65536 */
 	enum sbx_network network;
 	const char *seccomp_profile; /* path of the policy JSON; NULL: the installed default */
 	uint64_t tmp_bytes;          /* size limit of each private tmpfs */
 	int layers_fd;               /* <store>/layers */
 	int sessions_fd;             /* <sandbox>/sessions */
-	int lock_fd; /* held by spawner and inits: a new sandboxd waits until they are gone */
+	int rootfs_fd; /* an unpacked root file system (rootfs.h); -EBADF: the host's */
+	int lock_fd;   /* held by spawner and inits: a new sandboxd waits until they are gone */
 };
 
 struct sbx_spawner; /* sandboxd's end */
@@ -70,8 +72,9 @@ int sbx_spawner_pidfd(const struct sbx_spawner *spawner); /* EPOLLIN: it died */
  * is behind by more than a thousand requests; nothing was sent. */
 int sbx_spawner_layer(struct sbx_spawner *s, uint64_t tag, uint32_t number, const char *layer_id);
 int sbx_spawner_unlayer(struct sbx_spawner *s, uint64_t tag, uint32_t number);
-/* session_dir: name below sessions_fd with upper/ and work/ inside (work/ empty). layers: numbers,
- * bottom first. The reply carries one descriptor: O_PATH of the overlay's root, for file tools. */
+/* session_dir: name below sessions_fd with upper/ and work/ inside (work/ empty), and the same
+ * two in root/ where the sandbox has a root file system of its own. layers: numbers, bottom first.
+ * The reply carries one descriptor: O_PATH of the overlay's root, for file tools. */
 int sbx_spawner_prepare(struct sbx_spawner *s, uint64_t tag, uint32_t slot, const char *session_dir,
 	const uint32_t *layers, size_t n_layers);
 /* control: init's end of the control socket (init.h); duplicated, the caller closes its own. START

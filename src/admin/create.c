@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sbx/loop.h"
+#include "sbx/rootfs.h"
 #include "sbx/store.h"
 
 #include "local.h"
@@ -90,7 +91,7 @@ static int fill_sandbox(struct json_object *args, struct sbx_sandbox *sandbox, s
 		return sbx_err_set(err, -r, "make an id: %m");
 	r = copy_string(args, "root_at", "/workspace", &sandbox->root_at);
 	if (r == 0)
-		r = copy_string(args, "rootfs", "host", &sandbox->rootfs);
+		r = copy_string(args, "rootfs", SBX_ROOTFS_HOST, &sandbox->rootfs);
 	if (r == 0)
 		r = copy_string(args, "network", "none", &sandbox->network);
 	if (r < 0)
@@ -110,9 +111,35 @@ static int check_walls(const struct sbx_sandbox *sandbox, struct sbx_err *err)
 		return sbx_err_kind(err, SBX_KIND_INVALID, ENOTSUP,
 			"--network bridge is not available in this version; use 'none' (loopback "
 			"only) or 'host' (the host's network, no wall)");
-	if (strcmp(sandbox->rootfs, "host"))
-		return sbx_err_kind(err, SBX_KIND_INVALID, ENOTSUP,
-			"--rootfs %s: only 'host' is available in this version", sandbox->rootfs);
+	return 0;
+}
+
+/* As sandboxd will look at it again. Others than root cannot try its file system; sandboxd does. */
+static int check_rootfs(struct sbx_sandbox *sandbox, struct sbx_err *err)
+{
+	SBX_CLOSE int state_fd = -EBADF, fd = -EBADF;
+	SBX_BUF struct sbx_buf state = SBX_BUF_INIT;
+	enum sbx_rootfs_flags flags = 0;
+	SBX_FREE char *real = NULL;
+	int r = 0;
+
+	if (!strcmp(sandbox->rootfs, SBX_ROOTFS_HOST))
+		return 0;
+	if (sbx_admin_open_state(&state, &state_fd, NULL) < 0) {
+		r = sbx_admin_open_nearest_state(&state_fd, err); /* create will make it there */
+		flags = SBX_ROOTFS_STATE_ABOVE;
+	}
+	if (r == 0)
+		r = sbx_rootfs_open(sandbox->rootfs, state_fd, flags, &fd, err);
+	if (r == 0 && geteuid() == 0)
+		r = sbx_rootfs_try(fd, sandbox->rootfs, err);
+	if (r < 0)
+		return r;
+	real = realpath(sandbox->rootfs, NULL); /* no links are left in it, but maybe ".." */
+	if (!real)
+		return sbx_err_set(err, errno, "resolve %s: %m", sandbox->rootfs);
+	free(sandbox->rootfs);
+	sandbox->rootfs = sbx_take(&real);
 	return 0;
 }
 
@@ -136,6 +163,8 @@ int sbx_admin_create(const struct call *call, struct json_object **ret_result,
 	r = fill_sandbox(call->args, &sandbox, err);
 	if (r == 0)
 		r = check_walls(&sandbox, err);
+	if (r == 0)
+		r = check_rootfs(&sandbox, err);
 	if (r == 0)
 		r = open_workspace(
 			sbx_json_string(call->args, "workspace", ""), &source_fd, source, err);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <fcntl.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -7,36 +6,6 @@
 #include "sbx/store.h"
 
 #include "local.h"
-
-/* The state directory, or what it will be made in: its file system is what matters. */
-static int open_nearest(char *path, struct sbx_err *err)
-{
-	for (;;) {
-		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		char *slash = strrchr(path, '/');
-
-		if (fd >= 0)
-			return fd;
-		if (errno != ENOENT || !slash || !path[1])
-			return sbx_err_set(err, errno, "open %s: %m", path);
-		slash[slash == path] = '\0'; /* "/" stays */
-	}
-}
-
-static int open_state(int *ret_fd, struct sbx_err *err)
-{
-	SBX_BUF struct sbx_buf path = SBX_BUF_INIT;
-	int fd, r = sbx_state_root(&path);
-
-	if (r < 0)
-		return sbx_err_set(
-			err, -r, "cannot tell where sandboxes would be: set SBX_STATE_DIR or HOME");
-	fd = open_nearest(path.data, err);
-	if (fd < 0)
-		return fd;
-	*ret_fd = fd;
-	return 0;
-}
 
 static struct json_object *row(const struct sbx_probe *probe)
 {
@@ -92,7 +61,7 @@ int sbx_admin_doctor(const struct call *call, struct json_object **ret_result,
 	if (uname(&names) < 0)
 		return sbx_err_set(err, errno, "ask for the kernel's version: %m");
 	sbx_json_add_string(result, "kernel", names.release);
-	r = open_state(&state_fd, err);
+	r = sbx_admin_open_nearest_state(&state_fd, err);
 	if (r == 0)
 		r = sbx_probe_all(state_fd, probes, &n, err);
 	if (r < 0)

@@ -21,5 +21,7 @@ int sbx_admin_doctor(const struct call *call, struct json_object **ret_result,
 
 /* The state root's path and an O_DIRECTORY descriptor of it. */
 int sbx_admin_open_state(struct sbx_buf *ret_path, int *ret_fd, struct sbx_err *err);
+/* The same, or, while there is none, the directory that it will be made in. */
+int sbx_admin_open_nearest_state(int *ret_fd, struct sbx_err *err);
 
 #endif

@@ -154,6 +154,31 @@ int sbx_fs_ensure_dir(int dir_fd, const char *name, mode_t mode, int *ret_fd)
 	return 0;
 }
 
+int sbx_fs_holds(int above_fd, int below_fd)
+{
+	SBX_CLOSE int fd = openat(below_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat above, here, last = {0};
+
+	if (fd < 0 || fstat(above_fd, &above) < 0)
+		return -errno;
+	for (;;) {
+		int up;
+
+		if (fstat(fd, &here) < 0)
+			return -errno;
+		if (here.st_dev == above.st_dev && here.st_ino == above.st_ino)
+			return 1;
+		if (here.st_dev == last.st_dev && here.st_ino == last.st_ino)
+			return 0; /* "/" is its own parent */
+		last = here;
+		up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (up < 0)
+			return -errno;
+		sbx_fd_close(&fd);
+		fd = up;
+	}
+}
+
 const char *sbx_fs_kind_name(mode_t mode)
 {
 	static const struct {

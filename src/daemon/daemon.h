@@ -68,8 +68,8 @@ struct daemon {
 	size_t n_clients;
 	struct session_list sessions; /* all but the standby */
 	size_t n_sessions;
-	struct session *standby; /* the next automatic session, its init waiting; or NULL */
-	bool standby_failed;     /* making one failed: an exec tries again and tells why */
+	struct session *standby;      /* the next automatic session, its init waiting; or NULL */
+	bool standby_failed;          /* making one failed: an exec tries again and tells why */
 	struct command_list commands; /* newest last; live ones and the latest ended */
 	size_t n_commands, n_live_commands;
 	uint32_t next_command_number;
@@ -83,6 +83,8 @@ struct daemon {
 
 /* The head that clients see: durable. */
 const struct sbx_head *daemon_head(const struct daemon *daemon);
+/* Whether sessions have a root file system of their own instead of the host's. */
+bool daemon_has_rootfs(const struct daemon *daemon);
 /* Layer ids, bottom first, for a job's arguments. */
 struct json_object *stack_to_json(const struct sbx_stack *stack);
 /* Something has begun or ended: the time without anything to do counts from now. */

@@ -23,6 +23,7 @@
 #include "recover.h"
 #include "sbx/cgroup.h"
 #include "sbx/fs.h"
+#include "sbx/rootfs.h"
 #include "sbx/sock.h"
 #include "sbx/spawner.h"
 #include "session.h"
@@ -47,6 +48,11 @@ struct start {
 const struct sbx_head *daemon_head(const struct daemon *daemon)
 {
 	return sbx_head_log_head(daemon->log);
+}
+
+bool daemon_has_rootfs(const struct daemon *daemon)
+{
+	return strcmp(daemon->sandbox.rootfs, SBX_ROOTFS_HOST) != 0;
 }
 
 struct json_object *stack_to_json(const struct sbx_stack *stack)
@@ -260,13 +266,29 @@ static uint64_t tmp_bytes(const struct sbx_cgroup_host *cgroups)
 	return memory ? SBX_MIN(memory / 8, TMP_BYTES_MAX) : TMP_BYTES_MAX;
 }
 
+/* Looked at again at each start: it is not ours, and may have changed since create. */
+static int open_rootfs(const struct start *start, int *ret_fd, struct sbx_err *err)
+{
+	SBX_CLOSE int state_fd = -EBADF;
+	int r;
+
+	if (!daemon_has_rootfs(&start->daemon))
+		return 0;
+	state_fd = openat(start->daemon.context.sandbox_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (state_fd < 0)
+		return sbx_err_set(err, errno, "open the state directory: %m");
+	r = sbx_rootfs_open(start->daemon.sandbox.rootfs, state_fd, 0, ret_fd, err);
+	return r < 0 ? sbx_err_wrap(err, r, "this sandbox was created with --rootfs") : 0;
+}
+
 static int start_spawner(struct start *start, struct sbx_err *err)
 {
+	SBX_CLOSE int rootfs_fd = -EBADF;
 	const struct sbx_sandbox *sandbox = &start->daemon.sandbox;
 	struct sbx_spawner_config config = {
 		.sandbox_id = sandbox->id,
 		.root_at = sandbox->root_at,
-		.rootfs = sandbox->rootfs,
+		.rootfs_fd = -EBADF,
 		.id_base = sandbox->id_base,
 		.seccomp_profile = sandbox->seccomp_profile,
 		.tmp_bytes = tmp_bytes(start->daemon.cgroups),
@@ -276,6 +298,9 @@ static int start_spawner(struct start *start, struct sbx_err *err)
 	};
 	int r = parse_network(sandbox->network, &config.network, err);
 
+	if (r == 0)
+		r = open_rootfs(start, &rootfs_fd, err);
+	config.rootfs_fd = rootfs_fd;
 	if (r == 0 && config.network == SBX_NETWORK_BRIDGE)
 		r = sbx_err_set(err, ENOTSUP,
 			"sandbox.json asks for network 'bridge', which this version cannot give");

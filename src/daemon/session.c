@@ -124,6 +124,8 @@ static int session_new(
 	if (r == 0)
 		r = session_dir_make(daemon->context.sessions_fd, daemon->context.layers_fd, id,
 			managed, &session->base, err);
+	if (r == 0 && daemon_has_rootfs(daemon))
+		r = session_dir_make_root(daemon->context.sessions_fd, id, err);
 	if (r == 0)
 		r = session_prepare_slot(session, err);
 	if (r < 0) {
@@ -173,9 +175,14 @@ static void on_prepared(void *data, int fd, const struct sbx_err *err)
 	session->root_fd = fd;
 	session->state = SESSION_READY;
 	slot_count(session->daemon->slots, session->slot, &session->counts);
+	/* of what cannot be read now nothing is known: then it never counts as untouched */
 	if (session_dir_upper(session->daemon->context.sessions_fd, session->id,
 		    &session->upper_stat, &empty) < 0)
-		session->upper_stat = (struct stat){0}; /* then it never counts as untouched */
+		session->upper_stat = (struct stat){0};
+	if (daemon_has_rootfs(session->daemon) &&
+		session_dir_root_upper(session->daemon->context.sessions_fd, session->id,
+			&session->root_stat, &empty) < 0)
+		session->root_stat = (struct stat){0};
 	release_held(session);
 	session_advance(session);
 }
@@ -311,16 +318,25 @@ int session_check_usable(const struct session *session, struct sbx_err *err)
 		session->id, session_state_name(session));
 }
 
+static bool same_ctime(const struct stat *a, const struct stat *b)
+{
+	return a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
 /* Untouched: not even the root's change time moved since the overlay was mounted. */
 static bool is_untouched(const struct session *session)
 {
+	int sessions_fd = session->daemon->context.sessions_fd;
 	struct stat st;
 	bool empty;
 
-	if (session_dir_upper(session->daemon->context.sessions_fd, session->id, &st, &empty) < 0)
+	if (session_dir_upper(sessions_fd, session->id, &st, &empty) < 0 || !empty ||
+		!same_ctime(&st, &session->upper_stat))
 		return false;
-	return empty && st.st_ctim.tv_sec == session->upper_stat.st_ctim.tv_sec &&
-	       st.st_ctim.tv_nsec == session->upper_stat.st_ctim.tv_nsec;
+	if (!daemon_has_rootfs(session->daemon))
+		return true;
+	return session_dir_root_upper(sessions_fd, session->id, &st, &empty) == 0 && empty &&
+	       same_ctime(&st, &session->root_stat);
 }
 
 static void on_renewed(void *data, int fd, const struct sbx_err *err)
@@ -355,6 +371,7 @@ bool session_become_standby(struct session *session)
 	}
 	standby->base = session->base;
 	standby->upper_stat = session->upper_stat;
+	standby->root_stat = session->root_stat;
 	standby->slot = session->slot;
 	slot_count(daemon->slots, standby->slot, &standby->counts);
 	standby->root_fd = sbx_fd_take(&session->root_fd);

@@ -40,8 +40,9 @@ struct session {
 	struct sbx_head base;
 	uint64_t created_ns; /* CLOCK_REALTIME */
 	uint32_t slot;
-	int root_fd; /* O_PATH of the overlay's root, for the file tools */
-	struct stat upper_stat;
+	int root_fd;            /* O_PATH of the overlay's root, for the file tools */
+	struct stat upper_stat; /* when the overlay was mounted */
+	struct stat root_stat;  /* the same of its root's upper, in a sandbox that has one */
 	struct sbx_cgroup_counts counts; /* of its slot's group, when it got the slot */
 	size_t n_file_jobs; /* hold a copy of root_fd: the overlay cannot be released before */
 	int control_fd;

@@ -11,6 +11,7 @@
 #include "sbx/fs.h"
 
 #define SESSION_JSON     "session.json"
+#define ROOT_NAME        "root"
 #define SESSION_JSON_MAX (1u << 20)
 #define DIR_FLAGS        (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define XATTR_LIST_MAX   65536
@@ -105,6 +106,19 @@ int session_dir_make(int sessions_fd, int layers_fd, const char *id, bool manage
 	return r < 0 ? sbx_err_set(err, -r, "make the directory of session %s: %m", id) : 0;
 }
 
+int session_dir_make_root(int sessions_fd, const char *id, struct sbx_err *err)
+{
+	SBX_CLOSE int dir_fd = openat(sessions_fd, id, DIR_FLAGS);
+	SBX_CLOSE int root_fd = -EBADF, upper_fd = -EBADF, work_fd = -EBADF;
+	int r = dir_fd < 0 ? -errno : sbx_fs_ensure_dir(dir_fd, ROOT_NAME, 0700, &root_fd);
+
+	if (r == 0)
+		r = sbx_fs_ensure_dir(root_fd, "upper", 0755, &upper_fd);
+	if (r == 0)
+		r = sbx_fs_ensure_dir(root_fd, "work", 0700, &work_fd);
+	return r < 0 ? sbx_err_set(err, -r, "make the root directory of session %s: %m", id) : 0;
+}
+
 static int parse_base(struct json_object *o, struct sbx_head *ret)
 {
 	struct json_object *layers = sbx_json_member(o, "base");
@@ -158,27 +172,38 @@ uint64_t session_dir_made_ns(int sessions_fd, const char *id)
 	return (uint64_t)st.st_mtim.tv_sec * SBX_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
 }
 
+static int renew(int dir_fd)
+{
+	SBX_CLOSE int work_fd = -EBADF;
+	int r = sbx_fs_remove_tree(dir_fd, "work");
+
+	return r < 0 ? r : sbx_fs_ensure_dir(dir_fd, "work", 0700, &work_fd);
+}
+
 int session_dir_renew_work(int sessions_fd, const char *id)
 {
 	SBX_CLOSE int dir_fd = openat(sessions_fd, id, DIR_FLAGS);
-	SBX_CLOSE int work_fd = -EBADF;
+	SBX_CLOSE int root_fd = -EBADF;
 	int r;
 
 	if (dir_fd < 0)
 		return -errno;
-	r = sbx_fs_remove_tree(dir_fd, "work");
-	return r < 0 ? r : sbx_fs_ensure_dir(dir_fd, "work", 0700, &work_fd);
+	r = renew(dir_fd);
+	if (r < 0)
+		return r;
+	root_fd = openat(dir_fd, ROOT_NAME, DIR_FLAGS);
+	if (root_fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return renew(root_fd);
 }
 
-int session_dir_upper(int sessions_fd, const char *id, struct stat *ret_stat, bool *ret_empty)
+static int look_at_upper(int sessions_fd, const char *path, struct stat *ret_stat, bool *ret_empty)
 {
-	char path[SBX_ID_SIZE + sizeof("/upper")];
 	struct dirent *entry;
 	bool empty = true;
 	DIR *dir;
 	int fd;
 
-	(void)snprintf(path, sizeof(path), "%s/upper", id); /* ids fit */
 	fd = sbx_fs_open_beneath(sessions_fd, path, O_RDONLY | O_DIRECTORY, 0, 0);
 	if (fd < 0)
 		return fd;
@@ -196,6 +221,22 @@ int session_dir_upper(int sessions_fd, const char *id, struct stat *ret_stat, bo
 	}
 	(void)closedir(dir);
 	return 0;
+}
+
+int session_dir_upper(int sessions_fd, const char *id, struct stat *ret_stat, bool *ret_empty)
+{
+	char path[SBX_ID_SIZE + sizeof("/upper")];
+
+	(void)snprintf(path, sizeof(path), "%s/upper", id); /* ids fit */
+	return look_at_upper(sessions_fd, path, ret_stat, ret_empty);
+}
+
+int session_dir_root_upper(int sessions_fd, const char *id, struct stat *ret_stat, bool *ret_empty)
+{
+	char path[SBX_ID_SIZE + sizeof("/" ROOT_NAME "/upper")];
+
+	(void)snprintf(path, sizeof(path), "%s/" ROOT_NAME "/upper", id); /* ids fit */
+	return look_at_upper(sessions_fd, path, ret_stat, ret_empty);
 }
 
 int session_dir_bury(int sessions_fd, const char *id, char ret_name[static SBX_ID_SIZE + 8])

@@ -121,6 +121,18 @@ int sbx_mount_attach(int tree, int dir_fd, const char *path, struct sbx_err *err
 	return 0;
 }
 
+int sbx_mount_attach_beneath(int tree, int root_fd, const char *path, struct sbx_err *err)
+{
+	SBX_CLOSE int at = sbx_fs_open_beneath(
+		root_fd, path + strspn(path, "/"), O_PATH | O_DIRECTORY, 0, SBX_FS_CROSS);
+
+	if (at < 0)
+		return sbx_err_set(err, -at, "open the mount point %s: %m", path);
+	if (move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return sbx_err_set(err, errno, "attach a mount to %s: %m", path);
+	return 0;
+}
+
 int sbx_mount_enter_root(int tree, struct sbx_err *err)
 {
 	int r;

@@ -42,6 +42,10 @@ int sbx_mount_set(int tree, unsigned int attributes, int user_ns, enum sbx_mount
  * followed. dir_fd: AT_FDCWD, or a directory of an attached mount. */
 int sbx_mount_attach(int tree, int dir_fd, const char *path, struct sbx_err *err);
 
+/* The same below a directory of an attached mount whose content is not ours: path must be a
+ * directory there, and no component of it a symbolic link. Mounts below are crossed. */
+int sbx_mount_attach_beneath(int tree, int root_fd, const char *path, struct sbx_err *err);
+
 /* Where a new root is attached until it becomes the root: a directory that every root file system
  * has that can run us. Its content is covered meanwhile. */
 #define SBX_MOUNT_STAGE "/proc"

@@ -23,6 +23,7 @@
 #include <sys/statvfs.h>
 
 #include "mount.h"
+#include "rootfs.h"
 #include "sbx/buf.h"
 #include "sbx/caps.h"
 #include "sbx/fs.h"
@@ -35,9 +36,20 @@ static const struct sbx_mount_option fixed_options[] = {
 	{"volatile", NULL},     /* no sync at umount and fsync: publishing syncs */
 };
 
-static void upper_path(uint32_t slot, const char *name, char ret[static 32])
+#define LOWER_SIZE 12 /* a name below /l */
+#define PATH_SIZE  32
+
+/* One to be mounted. */
+struct overlay {
+	char lowers[SBX_SPAWN_LAYERS_MAX][LOWER_SIZE]; /* below /l, the topmost first */
+	size_t n_lowers;
+	char upper[PATH_SIZE], work[PATH_SIZE];
+	char target[SBX_OVERLAY_PATH_SIZE];
+};
+
+static void upper_path(uint32_t slot, const char *name, char ret[static PATH_SIZE])
 {
-	(void)snprintf(ret, 32, "/s/%u%s", slot, name);
+	(void)snprintf(ret, PATH_SIZE, "/s/%u%s", slot, name);
 }
 
 void sbx_overlay_path(uint32_t slot, char ret[static SBX_OVERLAY_PATH_SIZE])
@@ -45,11 +57,27 @@ void sbx_overlay_path(uint32_t slot, char ret[static SBX_OVERLAY_PATH_SIZE])
 	(void)snprintf(ret, SBX_OVERLAY_PATH_SIZE, "/o/%u", slot);
 }
 
+void sbx_overlay_root_path(uint32_t slot, char ret[static SBX_OVERLAY_PATH_SIZE])
+{
+	(void)snprintf(ret, SBX_OVERLAY_PATH_SIZE, "/r/%u", slot);
+}
+
+/* No file of it is ever open outside of the session. */
+static int unmount_root(uint32_t slot, struct sbx_err *err)
+{
+	char target[SBX_OVERLAY_PATH_SIZE];
+
+	sbx_overlay_root_path(slot, target);
+	if (umount2(target, UMOUNT_NOFOLLOW) < 0)
+		return sbx_err_set(err, errno, "unmount the session's root: %m");
+	return 0;
+}
+
 static int attach_upper(
 	struct sbx_spawn *spawn, uint32_t slot, const char *session_dir, struct sbx_err *err)
 {
 	SBX_CLOSE int dir = -EBADF, tree = -EBADF;
-	char path[32];
+	char path[PATH_SIZE];
 	int r;
 
 	dir = sbx_fs_open_beneath(spawn->sessions_fd, session_dir, O_PATH | O_DIRECTORY, 0, 0);
@@ -67,61 +95,56 @@ static int attach_upper(
 	return sbx_mount_attach(tree, AT_FDCWD, path, err);
 }
 
-static int mount_modern(uint32_t slot, const uint32_t *layers, size_t n_layers, const char *target,
-	struct sbx_err *err)
+static int mount_modern(const struct overlay *o, struct sbx_err *err)
 {
 	struct sbx_mount_option options[SBX_SPAWN_LAYERS_MAX + 2 + SBX_N_ELEMENTS(fixed_options)];
-	char names[SBX_SPAWN_LAYERS_MAX][12];
-	char upper[32], work[32];
+	char paths[SBX_SPAWN_LAYERS_MAX][sizeof("/l/") + LOWER_SIZE];
 	SBX_CLOSE int tree = -EBADF;
 	size_t n = 0;
 	int r;
 
-	for (size_t i = n_layers; i > 0; i--) { /* the first one given is the topmost */
-		(void)snprintf(names[i - 1], sizeof(names[0]), "/l/%u", layers[i - 1]);
-		options[n++] = (struct sbx_mount_option){"lowerdir+", names[i - 1]};
+	for (; n < o->n_lowers; n++) {
+		(void)snprintf(paths[n], sizeof(paths[0]), "/l/%s", o->lowers[n]);
+		options[n] = (struct sbx_mount_option){"lowerdir+", paths[n]};
 	}
-	upper_path(slot, "/upper", upper);
-	upper_path(slot, "/work", work);
-	options[n++] = (struct sbx_mount_option){"upperdir", upper};
-	options[n++] = (struct sbx_mount_option){"workdir", work};
+	options[n++] = (struct sbx_mount_option){"upperdir", o->upper};
+	options[n++] = (struct sbx_mount_option){"workdir", o->work};
 	memcpy(options + n, fixed_options, sizeof(fixed_options));
 	n += SBX_N_ELEMENTS(fixed_options);
 	r = sbx_mount_new("overlay", options, n, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree, err);
 	if (r < 0)
 		return r;
-	return sbx_mount_attach(tree, AT_FDCWD, target, err);
+	return sbx_mount_attach(tree, AT_FDCWD, o->target, err);
 }
 
-static int classic_string(
-	uint32_t slot, const uint32_t *layers, size_t n_layers, struct sbx_buf *ret)
+static int classic_string(const struct overlay *o, struct sbx_buf *ret)
 {
 	int r = sbx_buf_append_string(ret, "lowerdir=");
 
-	for (size_t i = n_layers; i > 0 && r >= 0; i--)
-		r = sbx_buf_printf(ret, i < n_layers ? ":%u" : "%u", layers[i - 1]);
+	for (size_t i = 0; i < o->n_lowers && r >= 0; i++)
+		r = sbx_buf_printf(ret, i ? ":%s" : "%s", o->lowers[i]);
 	if (r >= 0)
-		r = sbx_buf_printf(ret, ",upperdir=/s/%u/upper,workdir=/s/%u/work", slot, slot);
+		r = sbx_buf_printf(ret, ",upperdir=%s,workdir=%s", o->upper, o->work);
 	for (size_t i = 0; i < SBX_N_ELEMENTS(fixed_options) && r >= 0; i++) {
-		const struct sbx_mount_option *o = &fixed_options[i];
+		const struct sbx_mount_option *option = &fixed_options[i];
 
-		r = o->value ? sbx_buf_printf(ret, ",%s=%s", o->key, o->value)
-			     : sbx_buf_printf(ret, ",%s", o->key);
+		r = option->value ? sbx_buf_printf(ret, ",%s=%s", option->key, option->value)
+				  : sbx_buf_printf(ret, ",%s", option->key);
 	}
 	return r;
 }
 
-static int mount_classic(uint32_t slot, const uint32_t *layers, size_t n_layers, const char *target,
-	struct sbx_err *err)
+static int mount_classic(const struct overlay *o, struct sbx_err *err)
 {
 	SBX_BUF struct sbx_buf text = SBX_BUF_INIT;
-	int r = classic_string(slot, layers, n_layers, &text);
+	int r = classic_string(o, &text);
 
 	if (r < 0)
 		return sbx_err_set(err, -r, "mount overlay: %m");
 	if (chdir("/l") < 0)
 		return sbx_err_set(err, errno, "go to the layers: %m");
-	r = mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, text.data) < 0 ? -errno : 0;
+	r = mount("overlay", o->target, "overlay", MS_NOSUID | MS_NODEV, text.data) < 0 ? -errno
+											: 0;
 	if (chdir("/") < 0)
 		return sbx_err_set(err, errno, "come back from the layers: %m");
 	if (r < 0)
@@ -131,23 +154,22 @@ static int mount_classic(uint32_t slot, const uint32_t *layers, size_t n_layers,
 
 /* Kernels before 6.5 refuse lowerdir+ at create, 6.5 to 6.7 when it is set; both with EINVAL,
  * which a real mistake gives as well: then the classic way fails too and its error is told. */
-static int mount_either(struct sbx_spawn *spawn, uint32_t slot, const uint32_t *layers,
-	size_t n_layers, const char *target, struct sbx_err *err)
+static int mount_either(struct sbx_spawn *spawn, const struct overlay *o, struct sbx_err *err)
 {
 	int r = -EINVAL;
 
 	if (!spawn->overlay_classic)
-		r = mount_modern(slot, layers, n_layers, target, err);
+		r = mount_modern(o, err);
 	if (r != -EINVAL)
 		return r;
-	r = mount_classic(slot, layers, n_layers, target, err);
+	r = mount_classic(o, err);
 	if (r == 0)
 		spawn->overlay_classic = true;
 	return r;
 }
 
-static int mount_as_sandbox_root(struct sbx_spawn *spawn, uint32_t slot, const uint32_t *layers,
-	size_t n_layers, const char *target, struct sbx_err *err)
+static int mount_as_sandbox_root(
+	struct sbx_spawn *spawn, const struct overlay *o, struct sbx_err *err)
 {
 	uid_t id = spawn->config->id_base;
 	int r;
@@ -156,7 +178,7 @@ static int mount_as_sandbox_root(struct sbx_spawn *spawn, uint32_t slot, const u
 	(void)setfsuid(id);
 	r = sbx_caps_raise(err);
 	if (r == 0)
-		r = mount_either(spawn, slot, layers, n_layers, target, err);
+		r = mount_either(spawn, o, err);
 	(void)setfsuid(0);
 	(void)setfsgid(0);
 	/* the only way to ask: a value that is no id changes nothing and returns the present one */
@@ -178,32 +200,74 @@ static int check_writable(const char *target, struct sbx_err *err)
 	return 0;
 }
 
+static int mount_one(struct sbx_spawn *spawn, const struct overlay *o, struct sbx_err *err)
+{
+	int r;
+
+	if (mkdir(o->target, 0700) < 0 && errno != EEXIST)
+		return sbx_err_set(err, errno, "make %s: %m", o->target);
+	r = mount_as_sandbox_root(spawn, o, err);
+	if (r < 0)
+		return r;
+	r = check_writable(o->target, err);
+	if (r < 0)
+		(void)umount2(o->target, MNT_DETACH | UMOUNT_NOFOLLOW); /* told already */
+	return r;
+}
+
+static int mount_workspace(struct sbx_spawn *spawn, uint32_t slot, const uint32_t *layers,
+	size_t n_layers, struct sbx_err *err)
+{
+	struct overlay o = {.n_lowers = n_layers};
+
+	for (size_t i = 0; i < n_layers; i++) /* the first one given is the topmost */
+		(void)snprintf(o.lowers[i], LOWER_SIZE, "%u", layers[n_layers - 1 - i]);
+	upper_path(slot, "/upper", o.upper);
+	upper_path(slot, "/work", o.work);
+	sbx_overlay_path(slot, o.target);
+	return mount_one(spawn, &o, err);
+}
+
+static int mount_root(struct sbx_spawn *spawn, uint32_t slot, struct sbx_err *err)
+{
+	struct overlay o = {
+		.n_lowers = 2,
+		.lowers = {SBX_ROOTFS_PLACES, SBX_ROOTFS_LAYER},
+	};
+	int r;
+
+	if (!sbx_spawn_has_rootfs(spawn))
+		return 0;
+	upper_path(slot, "/root/upper", o.upper);
+	upper_path(slot, "/root/work", o.work);
+	sbx_overlay_root_path(slot, o.target);
+	r = mount_one(spawn, &o, err);
+	return r < 0 ? sbx_err_wrap(err, r, "root file system") : 0;
+}
+
 int sbx_overlay_mount(struct sbx_spawn *spawn, uint32_t slot, const char *session_dir,
 	const uint32_t *layers, size_t n_layers, struct sbx_err *err)
 {
-	char target[SBX_OVERLAY_PATH_SIZE], parent[32];
+	char parent[PATH_SIZE];
 	int r;
 
-	sbx_overlay_path(slot, target);
 	upper_path(slot, "", parent);
-	if (mkdir(target, 0700) < 0 && errno != EEXIST)
-		return sbx_err_set(err, errno, "make %s: %m", target);
 	r = attach_upper(spawn, slot, session_dir, err);
 	if (r < 0)
 		return r;
-	r = mount_as_sandbox_root(spawn, slot, layers, n_layers, target, err);
+	r = mount_root(spawn, slot, err);
 	if (r == 0) {
-		r = check_writable(target, err);
-		if (r < 0)
-			(void)umount2(target, MNT_DETACH | UMOUNT_NOFOLLOW); /* told already */
+		r = mount_workspace(spawn, slot, layers, n_layers, err);
+		if (r < 0 && sbx_spawn_has_rootfs(spawn))
+			(void)unmount_root(slot, NULL); /* the first failure is told */
 	}
-	/* the overlay has its own private clone of it from here on */
+	/* the overlays have private clones of it from here on */
 	if (umount2(parent, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && r == 0)
 		r = sbx_err_set(err, errno, "detach the upper's parent: %m");
 	return r;
 }
 
-int sbx_overlay_unmount(uint32_t slot, struct sbx_err *err)
+int sbx_overlay_unmount(const struct sbx_spawn *spawn, uint32_t slot, struct sbx_err *err)
 {
 	char target[SBX_OVERLAY_PATH_SIZE];
 
@@ -212,5 +276,5 @@ int sbx_overlay_unmount(uint32_t slot, struct sbx_err *err)
 		return sbx_err_set(err, errno,
 			errno == EBUSY ? "a file of the session is still open outside"
 				       : "unmount the overlay: %m");
-	return 0;
+	return sbx_spawn_has_rootfs(spawn) ? unmount_root(slot, err) : 0;
 }

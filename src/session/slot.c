@@ -96,7 +96,8 @@ int sbx_slot_prepare(struct sbx_spawn *spawn, uint32_t number, const char *sessi
 		sbx_slot_unpark_init(spawn, slot);
 		sbx_ns_set_done(&slot->ns);
 		if (slot->mounted)
-			(void)sbx_overlay_unmount(number, NULL); /* the first failure is told */
+			(void)sbx_overlay_unmount(
+				spawn, number, NULL); /* the first failure is told */
 		slot_free(spawn, slot);
 		return sbx_err_wrap(err, r, "session %s", session_dir);
 	}
@@ -178,7 +179,7 @@ int sbx_slot_drop(struct sbx_spawn *spawn, uint32_t number, struct sbx_err *err)
 	sbx_slot_unpark_init(spawn, slot);
 	sbx_slot_settle(spawn);
 	sbx_ns_set_done(&slot->ns);
-	r = sbx_overlay_unmount(number, err);
+	r = sbx_overlay_unmount(spawn, number, err);
 	if (r < 0)
 		return sbx_err_wrap(err, r, "slot %u", number);
 	slot_free(spawn, slot);

@@ -13,6 +13,7 @@
 #include "mount.h"
 #include "net.h"
 #include "overlay.h"
+#include "rootfs.h"
 #include "sbx/init.h"
 #include "slot.h"
 
@@ -21,13 +22,41 @@
 static const struct {
 	const char *path;
 	mode_t mode;
+	bool host_only; /* a root file system of its own is private as it is, and may have things
+			   there: toolchains live in /root of many images */
 } private_tmpfs[] = {
-	{"/tmp", 01777},
-	{"/var/tmp", 01777},
-	{"/run", 0755},
-	{"/dev/shm", 01777},
-	{"/root", 0700},
+	{"/tmp", 01777, false},
+	{"/var/tmp", 01777, true},
+	{"/run", 0755, false},
+	{"/dev/shm", 01777, false},
+	{"/root", 0700, true},
 };
+
+/* Clones of the slot's, to be attached in the session. */
+struct overlays {
+	int workspace;
+	int root; /* -EBADF: its root is the template's */
+};
+
+static void overlays_done(struct overlays *overlays)
+{
+	sbx_fd_close(&overlays->workspace);
+	sbx_fd_close(&overlays->root);
+}
+
+static int clone_overlays(const struct sbx_spawn *spawn, const struct sbx_slot *slot,
+	struct overlays *ret, struct sbx_err *err)
+{
+	char path[SBX_OVERLAY_PATH_SIZE];
+	int r;
+
+	sbx_overlay_path(slot->number, path);
+	r = sbx_mount_clone(AT_FDCWD, path, 0, &ret->workspace, err);
+	if (r < 0 || !sbx_spawn_has_rootfs(spawn))
+		return r;
+	sbx_overlay_root_path(slot->number, path);
+	return sbx_mount_clone(AT_FDCWD, path, 0, &ret->root, err);
+}
 
 void sbx_ns_set_done(struct sbx_ns_set *set)
 {
@@ -37,7 +66,26 @@ void sbx_ns_set_done(struct sbx_ns_set *set)
 	sbx_fd_close(&set->net);
 }
 
-static int attach_tmpfs(const struct sbx_spawn *spawn, struct sbx_err *err)
+/* The root of a session with a root file system of its own: the overlay of it, with the template's
+ * /dev and its empty /sys. What was the root until then goes. */
+static int enter_own_root(int overlay, struct sbx_err *err)
+{
+	SBX_CLOSE int dev = -EBADF, sys = -EBADF;
+	int r;
+
+	r = sbx_mount_clone(AT_FDCWD, "/dev", 0, &dev, err);
+	if (r >= 0)
+		r = sbx_mount_clone(AT_FDCWD, "/sys", 0, &sys, err);
+	if (r >= 0)
+		r = sbx_mount_attach(overlay, AT_FDCWD, "/" SBX_ROOTFS_STAGE, err);
+	if (r >= 0)
+		r = sbx_mount_attach_beneath(dev, overlay, "dev", err);
+	if (r >= 0)
+		r = sbx_mount_attach_beneath(sys, overlay, "sys", err);
+	return r < 0 ? r : sbx_mount_enter_root(overlay, err);
+}
+
+static int attach_tmpfs(const struct sbx_spawn *spawn, int root, struct sbx_err *err)
 {
 	const struct sbx_spawner_config *config = spawn->config;
 
@@ -45,17 +93,19 @@ static int attach_tmpfs(const struct sbx_spawn *spawn, struct sbx_err *err)
 		SBX_CLOSE int tree = -EBADF;
 		int r;
 
+		if (private_tmpfs[i].host_only && sbx_spawn_has_rootfs(spawn))
+			continue;
 		r = sbx_mount_tmpfs(config->tmp_bytes, private_tmpfs[i].mode, config->id_base,
 			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree, err);
 		if (r >= 0)
-			r = sbx_mount_attach(tree, AT_FDCWD, private_tmpfs[i].path, err);
+			r = sbx_mount_attach_beneath(tree, root, private_tmpfs[i].path, err);
 		if (r < 0)
 			return sbx_err_wrap(err, r, "%s", private_tmpfs[i].path);
 	}
 	return 0;
 }
 
-static int attach_devpts(const struct sbx_spawn *spawn, struct sbx_err *err)
+static int attach_devpts(const struct sbx_spawn *spawn, int root, struct sbx_err *err)
 {
 	SBX_CLOSE int tree = -EBADF;
 	char gid[16], max[16];
@@ -71,38 +121,52 @@ static int attach_devpts(const struct sbx_spawn *spawn, struct sbx_err *err)
 		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &tree, err);
 	if (r < 0)
 		return r;
-	return sbx_mount_attach(tree, AT_FDCWD, "/dev/pts", err);
+	return sbx_mount_attach_beneath(tree, root, "/dev/pts", err);
 }
 
 /* root_at is in the template, unless one of the private tmpfs covers it. */
-static int attach_workspace(const struct sbx_spawn *spawn, int overlay, struct sbx_err *err)
+static int attach_workspace(
+	const struct sbx_spawn *spawn, int root, int overlay, struct sbx_err *err)
 {
 	const char *root_at = spawn->config->root_at;
 	int r;
 
 	if (faccessat(AT_FDCWD, root_at, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
-		SBX_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-		if (root < 0)
-			return sbx_err_set(err, errno, "open the session's root: %m");
 		r = sbx_mount_make_dirs(root, root_at, err);
 		if (r < 0)
 			return r;
 	}
-	return sbx_mount_attach(overlay, AT_FDCWD, root_at, err);
+	return sbx_mount_attach_beneath(overlay, root, root_at, err);
+}
+
+static int fill_mounts(
+	const struct sbx_spawn *spawn, const struct overlays *overlays, struct sbx_err *err)
+{
+	SBX_CLOSE int root = -EBADF;
+	int r = 0;
+
+	if (overlays->root >= 0)
+		r = enter_own_root(overlays->root, err);
+	if (r < 0)
+		return sbx_err_wrap(err, r, "the session's root");
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return sbx_err_set(err, errno, "open the session's root: %m");
+	r = attach_tmpfs(spawn, root, err);
+	if (r >= 0)
+		r = attach_devpts(spawn, root, err);
+	if (r >= 0)
+		r = attach_workspace(spawn, root, overlays->workspace, err);
+	return r;
 }
 
 /* In the session's new namespaces. */
-static int fill_namespaces(struct sbx_spawn *spawn, int overlay, struct sbx_err *err)
+static int fill_namespaces(
+	struct sbx_spawn *spawn, const struct overlays *overlays, struct sbx_err *err)
 {
 	const struct sbx_spawner_config *config = spawn->config;
-	int r;
+	int r = fill_mounts(spawn, overlays, err);
 
-	r = attach_tmpfs(spawn, err);
-	if (r >= 0)
-		r = attach_devpts(spawn, err);
-	if (r >= 0)
-		r = attach_workspace(spawn, overlay, err);
 	if (r < 0)
 		return r;
 	if (sethostname(config->sandbox_id, strlen(config->sandbox_id)) < 0)
@@ -138,14 +202,12 @@ static void come_home(const struct sbx_spawn *spawn)
 int sbx_slot_make_namespaces(struct sbx_spawn *spawn, struct sbx_slot *slot, struct sbx_err *err)
 {
 	int flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
-	SBX_CLOSE int overlay = -EBADF;
-	char path[SBX_OVERLAY_PATH_SIZE];
+	SBX_CLEANUP(overlays_done) struct overlays overlays = {-EBADF, -EBADF};
 	int r;
 
 	if (spawn->config->network != SBX_NETWORK_HOST)
 		flags |= CLONE_NEWNET;
-	sbx_overlay_path(slot->number, path);
-	r = sbx_mount_clone(AT_FDCWD, path, 0, &overlay, err);
+	r = clone_overlays(spawn, slot, &overlays, err);
 	if (r < 0)
 		return r;
 	if (setns(spawn->template_ns, CLONE_NEWNS) < 0)
@@ -153,7 +215,7 @@ int sbx_slot_make_namespaces(struct sbx_spawn *spawn, struct sbx_slot *slot, str
 	if (unshare(flags) < 0)
 		r = sbx_err_set(err, errno, "make the session's namespaces: %m");
 	if (r >= 0)
-		r = fill_namespaces(spawn, overlay, err);
+		r = fill_namespaces(spawn, &overlays, err);
 	if (r >= 0)
 		r = open_namespaces(spawn, &slot->ns, err);
 	come_home(spawn);

@@ -5,6 +5,9 @@
  *   /layers    the store's layers          /sessions  the sandbox's sessions
  *   /l/<n>     layer n, idmapped           /s/<slot>  parent of upper and work, idmapped,
  *   /o/<slot>  the slot's overlay                     while an overlay is being mounted
+ * and with a root file system of its own (rootfs.h):
+ *   /l/root    it, idmapped                /l/places  what lies over it in every session
+ *   /r/<slot>  the slot's overlay of both
  */
 #ifndef SBX_SESSION_SPAWN_H
 #define SBX_SESSION_SPAWN_H
@@ -40,6 +43,12 @@ struct sbx_spawn {
 	bool seat_failed[SBX_SPAWN_SLOTS_MAX];       /* then nothing is prepared: no limit holds */
 	struct sbx_slot *starting; /* its init still holds copies of our descriptors (slot.h) */
 };
+
+/* Whether sessions have a root file system of their own instead of the host's. */
+static inline bool sbx_spawn_has_rootfs(const struct sbx_spawn *spawn)
+{
+	return spawn->config->rootfs_fd >= 0; /* closed long since, but it says what was given */
+}
 
 /* Opens the calling process's namespace: "mnt", "ipc", "uts", "net". */
 int sbx_spawn_open_ns(

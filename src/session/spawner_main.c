@@ -20,6 +20,7 @@
 
 #include "init.h"
 #include "mount.h"
+#include "rootfs.h"
 #include "sbx/fs.h"
 #include "sbx/sock.h"
 #include "spawn.h"
@@ -182,10 +183,34 @@ static int become_spawner(pid_t parent, struct sbx_err *err)
 	return 0;
 }
 
-/* Phase 1. Trees of the store are cloned here, in the namespace that their descriptors belong to.
- */
-static int let_go(struct sbx_spawn *spawn, pid_t parent, int *ret_layers, int *ret_sessions,
-	struct sbx_err *err)
+/* What is attached in the store namespace; -EBADF: there is no such thing. */
+struct trees {
+	int layers, sessions;
+	int rootfs, places; /* of a root file system other than the host's */
+};
+#define TREES_EMPTY ((struct trees){-EBADF, -EBADF, -EBADF, -EBADF})
+
+static void trees_done(struct trees *trees)
+{
+	sbx_fd_close(&trees->layers);
+	sbx_fd_close(&trees->sessions);
+	sbx_fd_close(&trees->rootfs);
+	sbx_fd_close(&trees->places);
+}
+
+static int keep_descriptors(
+	const struct sbx_spawn *spawn, const struct trees *trees, struct sbx_err *err)
+{
+	int keep[] = {spawn->sock_fd, spawn->config->lock_fd, trees->layers, trees->sessions,
+		spawn->proc_fd, trees->rootfs};
+	size_t n = SBX_N_ELEMENTS(keep);
+	int r = sbx_fds_keep(keep, trees->rootfs < 0 ? n - 1 : n);
+
+	return r < 0 ? sbx_err_set(err, -r, "close descriptors: %m") : 0;
+}
+
+/* Phase 1. Trees are cloned here, in the namespace that their descriptors belong to. */
+static int let_go(struct sbx_spawn *spawn, pid_t parent, struct trees *ret, struct sbx_err *err)
 {
 	const struct sbx_spawner_config *config = spawn->config;
 	int r;
@@ -193,19 +218,20 @@ static int let_go(struct sbx_spawn *spawn, pid_t parent, int *ret_layers, int *r
 	r = become_spawner(parent, err);
 	if (r < 0)
 		return r;
-	r = sbx_mount_clone(config->layers_fd, "", 0, ret_layers, err);
+	r = sbx_mount_clone(config->layers_fd, "", 0, &ret->layers, err);
 	if (r < 0)
 		return sbx_err_wrap(err, r, "layers");
-	r = sbx_mount_clone(config->sessions_fd, "", 0, ret_sessions, err);
+	r = sbx_mount_clone(config->sessions_fd, "", 0, &ret->sessions, err);
 	if (r < 0)
 		return sbx_err_wrap(err, r, "sessions");
+	if (config->rootfs_fd >= 0) /* without what is mounted below it */
+		r = sbx_mount_clone(config->rootfs_fd, "", 0, &ret->rootfs, err);
+	if (r < 0)
+		return sbx_err_wrap(err, r, "root file system");
 	spawn->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (spawn->proc_fd < 0)
 		return sbx_err_set(err, errno, "open /proc: %m");
-	r = sbx_fds_keep((const int[]){spawn->sock_fd, config->lock_fd, *ret_layers, *ret_sessions,
-				 spawn->proc_fd},
-		5);
-	return r < 0 ? sbx_err_set(err, -r, "close descriptors: %m") : 0;
+	return keep_descriptors(spawn, ret, err);
 }
 
 static int new_mount_namespace(struct sbx_err *err)
@@ -236,10 +262,29 @@ static int attach_store(int root, int tree, const char *name, int *ret_fd, struc
 	return 0;
 }
 
-/* Phase 3: the store namespace (spawn.h). */
-static int enter_store(struct sbx_spawn *spawn, int layers, int sessions, struct sbx_err *err)
+/* As lower layers of the sessions' roots, beside those of the workspace. */
+static int attach_rootfs(
+	const struct sbx_spawn *spawn, const struct trees *trees, int root, struct sbx_err *err)
 {
-	static const char *const directories[] = {"l", "s", "o"};
+	int r;
+
+	if (trees->rootfs < 0)
+		return 0;
+	r = sbx_mount_set(trees->rootfs, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+		spawn->user_ns, 0, err);
+	if (r < 0)
+		return sbx_err_wrap(err, r, "root file system");
+	if (mkdirat(root, "l/" SBX_ROOTFS_LAYER, 0700) < 0 ||
+		mkdirat(root, "l/" SBX_ROOTFS_PLACES, 0700) < 0)
+		return sbx_err_set(err, errno, "make a directory for the root file system: %m");
+	r = sbx_mount_attach(trees->rootfs, root, "l/" SBX_ROOTFS_LAYER, err);
+	return r < 0 ? r : sbx_mount_attach(trees->places, root, "l/" SBX_ROOTFS_PLACES, err);
+}
+
+/* Phase 3: the store namespace (spawn.h). */
+static int enter_store(struct sbx_spawn *spawn, const struct trees *trees, struct sbx_err *err)
+{
+	static const char *const directories[] = {"l", "s", "o", "r"};
 	SBX_CLOSE int root = -EBADF;
 	int r;
 
@@ -253,9 +298,11 @@ static int enter_store(struct sbx_spawn *spawn, int layers, int sessions, struct
 		if (mkdirat(root, directories[i], 0700) < 0)
 			r = sbx_err_set(err, errno, "make /%s: %m", directories[i]);
 	if (r >= 0)
-		r = attach_store(root, layers, "layers", &spawn->layers_fd, err);
+		r = attach_store(root, trees->layers, "layers", &spawn->layers_fd, err);
 	if (r >= 0)
-		r = attach_store(root, sessions, "sessions", &spawn->sessions_fd, err);
+		r = attach_store(root, trees->sessions, "sessions", &spawn->sessions_fd, err);
+	if (r >= 0)
+		r = attach_rootfs(spawn, trees, root, err);
 	if (r >= 0)
 		r = sbx_mount_enter_root(root, err);
 	return r < 0 ? sbx_err_wrap(err, r, "the store namespace") : 0;
@@ -277,20 +324,20 @@ static int open_home(struct sbx_spawn *spawn, struct sbx_err *err)
 
 static int set_up(struct sbx_spawn *spawn, pid_t parent, struct sbx_err *err)
 {
-	SBX_CLOSE int layers = -EBADF, sessions = -EBADF;
+	SBX_CLEANUP(trees_done) struct trees trees = TREES_EMPTY;
 	int r;
 
-	r = let_go(spawn, parent, &layers, &sessions, err);
+	r = let_go(spawn, parent, &trees, err);
 	if (r >= 0)
 		r = sbx_userns_new(spawn->proc_fd, spawn->config->id_base, &spawn->user_ns, err);
 	if (r >= 0)
 		r = new_mount_namespace(err);
 	if (r >= 0)
-		r = sbx_template_build(spawn->config, err);
+		r = sbx_template_build(spawn->config, trees.rootfs, &trees.places, err);
 	if (r >= 0)
 		r = sbx_spawn_open_ns(spawn, "mnt", &spawn->template_ns, err);
 	if (r >= 0)
-		r = enter_store(spawn, layers, sessions, err);
+		r = enter_store(spawn, &trees, err);
 	if (r >= 0)
 		r = open_home(spawn, err);
 	/* the kernel reaps inits: what is left of one is seen by its pidfd */

@@ -10,10 +10,12 @@
 #include <sys/sysmacros.h>
 
 #include "mount.h"
+#include "rootfs.h"
 #include "sbx/fs.h"
 
 #define ROOT_BYTES   (1u << 20) /* the template's root and its /dev hold directories and links */
 #define HOSTS_MAX    (1u << 20) /* bytes of /etc/hosts that are looked through */
+#define HOSTS        "/etc/hosts"
 #define RESOLVER     "/etc/resolv.conf"
 #define RESOLVER_MAX (64u << 10)
 
@@ -97,6 +99,17 @@ static int make_directory(int root, const char *path, mode_t mode, uid_t id, str
 	return 0;
 }
 
+/* Of a root file system of its own only /dev and the empty /sys are shared (slot_ns.c). */
+static int make_stage(int root, const struct sbx_spawner_config *config, struct sbx_err *err)
+{
+	static const char *const names[] = {"dev", "sys", "proc", SBX_ROOTFS_STAGE};
+	int r = 0;
+
+	for (size_t i = 0; i < SBX_N_ELEMENTS(names) && r >= 0; i++)
+		r = make_directory(root, names[i], 0755, config->id_base, err);
+	return r;
+}
+
 static int make_skeleton(int root, const struct sbx_spawner_config *config, struct sbx_err *err)
 {
 	int r;
@@ -176,15 +189,6 @@ static int share_entry(int root, const char *name, uid_t id, struct sbx_err *err
 	return sbx_mount_attach(tree, root, name, err);
 }
 
-static bool host_names_localhost(void)
-{
-	SBX_BUF struct sbx_buf text = SBX_BUF_INIT;
-
-	if (sbx_fs_read_at(AT_FDCWD, "/etc/hosts", HOSTS_MAX, &text) < 0 || !text.data)
-		return false;
-	return strstr(text.data, "localhost") != NULL;
-}
-
 /*
  * Covers a file of /etc, or a symbolic link, by one with this text. Written in a tmpfs that is
  * attached to /run only for as long as the file is cloned out of it.
@@ -217,15 +221,24 @@ static int cover_file(
 	return r;
 }
 
-/* A hosts file that names this machine and nothing else. */
-static int cover_hosts(const struct sbx_spawner_config *config, struct sbx_err *err)
+/* A hosts file that names this machine and nothing else; with the host's network the host's own,
+ * unless that does not even name the loopback. */
+static int read_hosts(const struct sbx_spawner_config *config, struct sbx_buf *ret, bool *ret_own,
+	struct sbx_err *err)
 {
-	char text[256];
+	int r = 0;
 
-	(void)snprintf(text, sizeof(text),
+	*ret_own = false;
+	if (config->network == SBX_NETWORK_HOST &&
+		sbx_fs_read_at(AT_FDCWD, HOSTS, HOSTS_MAX, ret) == 0 && ret->data &&
+		strstr(ret->data, "localhost"))
+		return 0;
+	*ret_own = true;
+	sbx_buf_clear(ret);
+	r = sbx_buf_printf(ret,
 		"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t%s\n",
 		config->sandbox_id);
-	return cover_file("/etc/hosts", text, strlen(text), config->id_base, err);
+	return r < 0 ? sbx_err_set(err, -r, "write " HOSTS ": %m") : 0;
 }
 
 /*
@@ -237,8 +250,10 @@ static void read_resolver(const struct sbx_spawner_config *config, struct sbx_bu
 	SBX_CLOSE int fd = -EBADF;
 	char target[PATH_MAX];
 
-	if (config->network == SBX_NETWORK_NONE || readlink(RESOLVER, target, sizeof(target)) <
-							   0) /* EINVAL: a file, which is shared */
+	if (config->network == SBX_NETWORK_NONE)
+		return;
+	/* EINVAL: a file, which is shared with the rest of /etc */
+	if (config->rootfs_fd < 0 && readlink(RESOLVER, target, sizeof(target)) < 0)
 		return;
 	fd = open(RESOLVER, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || sbx_fs_read_fd(fd, RESOLVER_MAX, ret) < 0)
@@ -254,6 +269,18 @@ static int fill_from_host(int root, uid_t id, struct sbx_err *err)
 			return r;
 	}
 	return 0;
+}
+
+static int cover_files(const struct sbx_spawner_config *config, const struct sbx_buf *hosts,
+	bool own_hosts, const struct sbx_buf *resolver, struct sbx_err *err)
+{
+	int r = 0;
+
+	if (own_hosts)
+		r = cover_file(HOSTS, hosts->data, hosts->size, config->id_base, err);
+	if (r >= 0 && resolver->size)
+		r = cover_file(RESOLVER, resolver->data, resolver->size, config->id_base, err);
+	return r;
 }
 
 /* A workspace inside what sessions share read-only, or over what they need, cannot be shown. */
@@ -279,39 +306,42 @@ static int check_root_at(const char *root_at, struct sbx_err *err)
 	return 0;
 }
 
-int sbx_template_build(const struct sbx_spawner_config *config, struct sbx_err *err)
+int sbx_template_build(
+	const struct sbx_spawner_config *config, int rootfs, int *ret_places, struct sbx_err *err)
 {
-	SBX_CLOSE int root = -EBADF, dev = -EBADF;
-	SBX_BUF struct sbx_buf resolver = SBX_BUF_INIT;
-	bool own_hosts = config->network != SBX_NETWORK_HOST || !host_names_localhost();
+	SBX_CLOSE int root = -EBADF, dev = -EBADF, places = -EBADF;
+	SBX_BUF struct sbx_buf hosts = SBX_BUF_INIT, resolver = SBX_BUF_INIT;
+	bool from_host = rootfs < 0, own_hosts = false;
 	int r;
 
-	if (strcmp(config->rootfs, "host"))
-		return sbx_err_kind(err, SBX_KIND_INVALID, ENOTSUP,
-			"root file system %s: only \"host\" is there yet", config->rootfs);
 	r = check_root_at(config->root_at, err);
+	if (r >= 0)
+		r = read_hosts(config, &hosts, &own_hosts, err);
 	if (r < 0)
 		return r;
 	read_resolver(config, &resolver);
 	r = sbx_mount_tmpfs(ROOT_BYTES, 0755, config->id_base, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 		&root, err);
 	if (r >= 0)
-		r = make_skeleton(root, config, err);
+		r = from_host ? make_skeleton(root, config, err) : make_stage(root, config, err);
 	if (r >= 0)
 		r = make_dev(config, &dev, err);
+	if (r >= 0 && !from_host)
+		r = sbx_rootfs_places(config, rootfs, &hosts, &resolver, &places, err);
 	if (r >= 0)
 		r = sbx_mount_attach(root, AT_FDCWD, SBX_MOUNT_STAGE, err);
-	if (r >= 0)
+	if (r >= 0 && from_host)
 		r = fill_from_host(root, config->id_base, err);
 	if (r >= 0)
 		r = sbx_mount_attach(dev, root, "dev", err);
 	if (r >= 0)
 		r = sbx_mount_enter_root(root, err);
-	if (r >= 0 && own_hosts)
-		r = cover_hosts(config, err);
-	if (r >= 0 && resolver.size)
-		r = cover_file(RESOLVER, resolver.data, resolver.size, config->id_base, err);
+	if (r >= 0 && from_host)
+		r = cover_files(config, &hosts, own_hosts, &resolver, err);
 	if (r >= 0)
 		r = sbx_mount_set(root, SHARED_ATTRIBUTES, -EBADF, 0, err);
-	return r < 0 ? sbx_err_wrap(err, r, "the sessions' root file system") : 0;
+	if (r < 0)
+		return sbx_err_wrap(err, r, "the sessions' root file system");
+	*ret_places = sbx_fd_take(&places);
+	return 0;
 }

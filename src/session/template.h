@@ -11,7 +11,10 @@
 /*
  * Turns the calling process's mount namespace, a private copy of the host's, into the template:
  * afterwards its root is the sessions' root, read-only, and nothing else of the host is mounted.
+ * rootfs: -EBADF, or the tree of a root file system of its own; then the template holds what
+ * sessions add to it, and ret_places is what lies over it in each (rootfs.h), else -EBADF.
  */
-int sbx_template_build(const struct sbx_spawner_config *config, struct sbx_err *err);
+int sbx_template_build(
+	const struct sbx_spawner_config *config, int rootfs, int *ret_places, struct sbx_err *err);
 
 #endif

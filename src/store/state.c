@@ -237,35 +237,9 @@ int state_sweep(int state_fd, struct sbx_err *err)
 	return errno ? sbx_err_set(err, errno, "list the state root: %m") : 0;
 }
 
-/* Whether the directory above_fd is below_fd or one of those that hold it: 1, 0, -errno. */
-static int holds(int above_fd, int below_fd)
-{
-	SBX_CLOSE int fd = openat(below_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct stat above, here, last = {0};
-
-	if (fd < 0 || fstat(above_fd, &above) < 0)
-		return -errno;
-	for (;;) {
-		int up;
-
-		if (fstat(fd, &here) < 0)
-			return -errno;
-		if (here.st_dev == above.st_dev && here.st_ino == above.st_ino)
-			return 1;
-		if (here.st_dev == last.st_dev && here.st_ino == last.st_ino)
-			return 0; /* "/" is its own parent */
-		last = here;
-		up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (up < 0)
-			return -errno;
-		sbx_fd_close(&fd);
-		fd = up;
-	}
-}
-
 int state_check_apart(int state_fd, int source_fd, struct sbx_err *err)
 {
-	int r = holds(source_fd, state_fd);
+	int r = sbx_fs_holds(source_fd, state_fd);
 
 	if (r > 0)
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
@@ -273,7 +247,7 @@ int state_check_apart(int state_fd, int source_fd, struct sbx_err *err)
 			"of it",
 			SBX_STATE_DIR_ENV);
 	if (r == 0)
-		r = holds(state_fd, source_fd);
+		r = sbx_fs_holds(state_fd, source_fd);
 	if (r > 0)
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
 			"the directory to import is inside the state root: choose one outside of "

@@ -62,7 +62,7 @@ void live_start(struct live *live, const struct sbx_spawner_config *changes)
 		profile, sizeof(profile), "%s/default.json", profiles ? profiles : "seccomp");
 	config.sandbox_id = config.sandbox_id ? config.sandbox_id : "sbox_live";
 	config.root_at = config.root_at ? config.root_at : "/workspace";
-	config.rootfs = config.rootfs ? config.rootfs : "host";
+	config.rootfs_fd = config.rootfs_fd > 0 ? config.rootfs_fd : -EBADF;
 	config.id_base = config.id_base ? config.id_base : LIVE_ID_BASE;
 	config.seccomp_profile = config.seccomp_profile ? config.seccomp_profile : profile;
 	config.tmp_bytes = config.tmp_bytes ? config.tmp_bytes : TMP_BYTES;
@@ -165,8 +165,7 @@ static void start_init(struct live_session *s)
 
 	cr_assert_eq(sbx_sock_pair(pair), 0);
 	s->control_fd = pair[0];
-	cr_assert_eq(
-		sbx_spawner_run(s->live->spawner, ++s->live->tag, s->slot, pair[1]), 0);
+	cr_assert_eq(sbx_spawner_run(s->live->spawner, ++s->live->tag, s->slot, pair[1]), 0);
 	sbx_fd_close(&pair[1]);
 }
 

@@ -417,7 +417,7 @@ Test(spawner, bad_configurations_are_refused_by_what_is_wrong)
 		(void)snprintf(profile, sizeof(profile), "%s/default.json",
 			profiles ? profiles : "seccomp");
 		config.sandbox_id = "sbox_bad";
-		config.rootfs = "host";
+		config.rootfs_fd = -EBADF;
 		config.root_at = config.root_at ? config.root_at : "/workspace";
 		config.id_base = config.id_base ? config.id_base : LIVE_ID_BASE;
 		config.seccomp_profile = config.seccomp_profile ? config.seccomp_profile : profile;
