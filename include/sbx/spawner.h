@@ -33,16 +33,11 @@
 #include "sbx/cgroup.h"
 #include "sbx/err.h"
 #include "sbx/id.h"
+#include "sbx/network.h"
 
 #define SBX_SPAWN_LAYERS_MAX 450 /* the kernel takes 500 lower layers per overlay */
 #define SBX_SPAWN_SLOTS_MAX  1024
 #define SBX_SPAWN_NAMES_MAX  65536 /* layer numbers in use at a time: 0..65535 */
-
-enum sbx_network {
-	SBX_NETWORK_NONE, /* own namespace, loopback up */
-	SBX_NETWORK_HOST,
-	SBX_NETWORK_BRIDGE,
-};
 
 /* Fixed for the life of the sandbox. Paths must outlive sbx_spawner_start(). */
 struct sbx_spawner_config {
@@ -50,6 +45,9 @@ struct sbx_spawner_config {
 	const char *root_at; /* absolute workspace root inside: "/workspace" */
 	uid_t id_base;       /* first host id of the sandbox's range of 65536 */
 	enum sbx_network network;
+	const struct sbx_allow *allow; /* exceptions from the walls of "bridge" */
+	size_t n_allow;
+	const struct sbx_resolver *resolver; /* for "bridge" */
 	const char *seccomp_profile; /* path of the policy JSON; NULL: the installed default */
 	uint64_t tmp_bytes;          /* size limit of each private tmpfs */
 	int layers_fd;               /* <store>/layers */

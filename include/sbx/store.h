@@ -26,14 +26,15 @@ int sbx_state_root(struct sbx_buf *ret_path);
 /* sandbox.json: written once by create. */
 struct sbx_sandbox {
 	char id[SBX_ID_SIZE];
-	uid_t owner_uid;       /* may use the sandbox, besides root */
-	uid_t id_base;         /* private host range of 65536 ids */
-	char *root_at;         /* "/workspace" */
-	char *rootfs;          /* "host" or an absolute path */
-	char *network;         /* "none", "host", "bridge" */
-	char *seccomp_profile; /* absolute path, or NULL: the default */
-	char *source;          /* the imported directory, for people */
-	uid_t source_uid;      /* owner of the imported directory: became in-session root */
+	uid_t owner_uid;           /* may use the sandbox, besides root */
+	uid_t id_base;             /* private host range of 65536 ids */
+	char *root_at;             /* "/workspace" */
+	char *rootfs;              /* "host" or an absolute path */
+	char *network;             /* "none", "host", "bridge" */
+	struct json_object *allow; /* "CIDR[:PORT]" each, exceptions of "bridge"; NULL: none */
+	char *seccomp_profile;     /* absolute path, or NULL: the default */
+	char *source;              /* the imported directory, for people */
+	uid_t source_uid;          /* owner of the imported directory: became in-session root */
 	gid_t source_gid;
 	/* of each session; 0: not asked for, see cgroup.h for the defaults */
 	uint64_t memory_max; /* bytes */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sbx/network.h"
 #include "sbx/word.h"
 
 #include "verb.h"
@@ -175,6 +176,25 @@ static int add_versions(const struct parser *parser, const char *text)
 	return 0;
 }
 
+/* As it was written, once it is known to be right: so it is shown again. */
+static int add_allow(const struct parser *parser, const struct param *param, const char *text,
+	struct sbx_err *err)
+{
+	struct json_object *list = sbx_json_member(parser->call->args, param->key);
+	struct sbx_allow allow;
+
+	if (sbx_allow_parse(text, &allow, err) < 0)
+		return refuse(err, parser->call, "%s %s", param->name, err->message);
+	if (!list) {
+		list = json_object_new_array();
+		sbx_json_add(parser->call->args, param->key, list);
+	}
+	if (json_object_array_length(list) == SBX_ALLOW_MAX)
+		return refuse(err, parser->call, "%s is given more than %d times", param->name,
+			SBX_ALLOW_MAX);
+	return json_object_array_add(list, json_object_new_string(text)) < 0 ? -ENOMEM : 0;
+}
+
 static int add_value(const struct parser *parser, const struct param *param, const char *text,
 	struct sbx_err *err)
 {
@@ -210,6 +230,8 @@ static int add_value(const struct parser *parser, const struct param *param, con
 	case PARAM_FLAG:
 		sbx_json_add_bool(parser->call->args, param->key, true);
 		return 0;
+	case PARAM_ALLOW:
+		return add_allow(parser, param, text, err);
 	case PARAM_VERSIONS:
 		return add_versions(parser, text);
 	}
@@ -278,7 +300,7 @@ static int take_option(struct parser *parser, const char *word, struct sbx_err *
 			return refuse(err, parser->call, "%s takes no value", param->name);
 		return add_value(parser, param, "", err);
 	}
-	if (sbx_json_member(parser->call->args, param->key))
+	if (param->type != PARAM_ALLOW && sbx_json_member(parser->call->args, param->key))
 		return refuse(err, parser->call, "%s is given twice", param->name);
 	if (value)
 		return add_value(parser, param, value + 1, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sbx/loop.h"
+#include "sbx/network.h"
 #include "sbx/rootfs.h"
 #include "sbx/store.h"
 
@@ -96,6 +97,7 @@ static int fill_sandbox(struct json_object *args, struct sbx_sandbox *sandbox, s
 		r = copy_string(args, "network", "none", &sandbox->network);
 	if (r < 0)
 		return sbx_err_set(err, -r, "create %s: %m", sandbox->id);
+	sandbox->allow = json_object_get(sbx_json_member(args, "allow"));
 	sandbox->owner_uid = caller();
 	sandbox->memory_max = (uint64_t)sbx_json_int(args, "memory_max", 0);
 	sandbox->pids_max = (uint64_t)sbx_json_int(args, "pids_max", 0);
@@ -107,10 +109,18 @@ static int fill_sandbox(struct json_object *args, struct sbx_sandbox *sandbox, s
  * part. */
 static int check_walls(const struct sbx_sandbox *sandbox, struct sbx_err *err)
 {
-	if (!strcmp(sandbox->network, "bridge"))
-		return sbx_err_kind(err, SBX_KIND_INVALID, ENOTSUP,
-			"--network bridge is not available in this version; use 'none' (loopback "
-			"only) or 'host' (the host's network, no wall)");
+	int r;
+
+	if (!strcmp(sandbox->network, "bridge")) {
+		r = sbx_network_check_forwarding(err);
+		if (r < 0)
+			return r;
+	} else if (sandbox->allow) {
+		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
+			"--allow goes with --network bridge: with '%s' there is no firewall that "
+			"it could open",
+			sandbox->network);
+	}
 	return 0;
 }
 

@@ -7,6 +7,7 @@
  *      sandbox is mounted any more.
  *   3. The directory is renamed to a hidden name: the id is free and no client finds it.
  *   4. It is removed. A removal that was interrupted is finished by the next destroy.
+ *   5. What is shared by sandboxes on the bridge goes with the last of them.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include "sbx/cgroup.h"
 #include "sbx/client.h"
 #include "sbx/fs.h"
+#include "sbx/network.h"
 #include "sbx/sock.h"
 #include "sbx/store.h"
 
@@ -177,6 +179,8 @@ int sbx_admin_destroy(const struct call *call, struct json_object **ret_result,
 		r = hide(state_fd, id, err);
 	if (r == 0)
 		r = empty_trash(state_fd, err);
+	if (r == 0)
+		r = sbx_network_sweep(err);
 	if (r < 0)
 		return r;
 	sbx_json_add_string(result, "sandbox_id", id);

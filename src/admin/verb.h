@@ -19,6 +19,7 @@ enum param_type {
 	PARAM_CORES,    /* 1.5 → 150 hundredths */
 	PARAM_CHOICE,   /* one of the words in metavar, which are separated by '|' */
 	PARAM_FLAG,     /* an option without a value */
+	PARAM_ALLOW,    /* CIDR[:PORT]; may be given several times: an array */
 	PARAM_VERSIONS, /* FROM or FROM..TO; passed over when the word is nothing like it */
 };
 

@@ -43,6 +43,9 @@ struct start {
 	int lock_fd;
 	int ready_fd;
 	struct sbx_spawner *spawner;
+	struct sbx_allow allow[SBX_ALLOW_MAX];
+	size_t n_allow;
+	struct sbx_resolver resolver;
 };
 
 const struct sbx_head *daemon_head(const struct daemon *daemon)
@@ -218,20 +221,49 @@ static int open_head_log(struct start *start, struct sbx_err *err)
 	return sbx_head_log_open(start->daemon.context.store_fd, true, &start->daemon.log, err);
 }
 
-static int parse_network(const char *word, enum sbx_network *ret, struct sbx_err *err)
+static int parse_allow(struct start *start, struct sbx_err *err)
 {
-	static const char *const words[] = {
-		[SBX_NETWORK_NONE] = "none",
-		[SBX_NETWORK_HOST] = "host",
-		[SBX_NETWORK_BRIDGE] = "bridge",
-	};
+	struct json_object *list = start->daemon.sandbox.allow;
+	size_t n = list ? json_object_array_length(list) : 0;
+	int r = 0;
 
-	for (size_t i = 0; i < SBX_N_ELEMENTS(words); i++)
-		if (word && !strcmp(words[i], word)) {
-			*ret = (enum sbx_network)i;
-			return 0;
-		}
-	return sbx_err_set(err, EINVAL, "sandbox.json names an unknown network '%s'", word);
+	if (n > SBX_ALLOW_MAX)
+		return sbx_err_set(
+			err, E2BIG, "sandbox.json allows more than %d addresses", SBX_ALLOW_MAX);
+	for (; r == 0 && start->n_allow < n; start->n_allow += r == 0)
+		r = sbx_allow_parse(
+			json_object_get_string(json_object_array_get_idx(list, start->n_allow)),
+			&start->allow[start->n_allow], err);
+	return sbx_err_wrap(err, r, "sandbox.json");
+}
+
+/* What text there is is read here: the spawner reads none. */
+static int plan_network(struct start *start, struct sbx_spawner_config *config, struct sbx_err *err)
+{
+	const char *word = start->daemon.sandbox.network;
+	SBX_CLOSE int root_fd = -EBADF;
+	int r;
+
+	if (sbx_network_parse(word, &config->network) < 0)
+		return sbx_err_set(err, EINVAL, "sandbox.json names an unknown network '%s'", word);
+	if (config->network != SBX_NETWORK_BRIDGE)
+		return 0;
+	r = sbx_network_check_forwarding(err);
+	if (r == 0)
+		r = parse_allow(start, err);
+	if (r < 0)
+		return r;
+	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return sbx_err_set(err, errno, "open /: %m");
+	r = sbx_resolver_load(root_fd, &start->resolver, err);
+	if (r == 0 && !start->resolver.n_servers)
+		daemon_log("sessions resolve no names: the name servers of the host are on its "
+			   "loopback or have IPv6 addresses only");
+	config->allow = start->allow;
+	config->n_allow = start->n_allow;
+	config->resolver = &start->resolver;
+	return r;
 }
 
 /* Before anything is forked: where control groups are delegated, sandboxd moves into another. */
@@ -296,14 +328,11 @@ static int start_spawner(struct start *start, struct sbx_err *err)
 		.sessions_fd = start->daemon.context.sessions_fd,
 		.lock_fd = start->lock_fd,
 	};
-	int r = parse_network(sandbox->network, &config.network, err);
+	int r = plan_network(start, &config, err);
 
 	if (r == 0)
 		r = open_rootfs(start, &rootfs_fd, err);
 	config.rootfs_fd = rootfs_fd;
-	if (r == 0 && config.network == SBX_NETWORK_BRIDGE)
-		r = sbx_err_set(err, ENOTSUP,
-			"sandbox.json asks for network 'bridge', which this version cannot give");
 	return r < 0 ? r : sbx_spawner_start(&config, &start->spawner, err);
 }
 
@@ -411,6 +440,7 @@ static void finish(struct start *start)
 	sbx_loop_free(daemon->loop);
 	sbx_head_log_free(daemon->log);
 	sbx_sandbox_done(&daemon->sandbox);
+	sbx_resolver_done(&start->resolver);
 	free(daemon->command_index.entries);
 }
 

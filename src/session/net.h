@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The network of a session. The one home of libmnl. */
+/* The session's side of its network: what is set in the calling process's fresh namespace, which
+ * belongs to the initial user namespace, where a session's root holds no capability at all. */
 #ifndef SBX_SESSION_NET_H
 #define SBX_SESSION_NET_H
 
@@ -7,11 +8,14 @@
 
 #include "sbx/err.h"
 
-/*
- * Readies the calling process's fresh network namespace: the loopback interface up, every port
- * free to bind and ICMP echo sockets allowed for the sandbox's groups. The namespace belongs to
- * the initial user namespace, where a session's root holds no capability at all.
- */
+/* The loopback interface up, every port free to bind and ICMP echo sockets allowed for the
+ * sandbox's groups. */
 int sbx_net_ready(int proc_fd, gid_t id_base, struct sbx_err *err);
+
+/* Interfaces that are made from now on have no IPv6. */
+int sbx_net_disable_ipv6(int proc_fd, struct sbx_err *err);
+/* Brings an interface up, with this address and a default route. Addresses are in host order. */
+int sbx_net_join(const char *interface, uint32_t address, uint8_t prefix, uint32_t gateway,
+	struct sbx_err *err);
 
 #endif

@@ -21,7 +21,6 @@
 #include <sys/xattr.h>
 
 #include "mount.h"
-#include "net.h"
 #include "sbx/cgroup.h"
 #include "sbx/fs.h"
 #include "sbx/sys.h"
@@ -108,13 +107,6 @@ int sbx_try_other_namespaces(SBX_UNUSED struct sbx_probe_context *context, struc
 	if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
 		return sbx_err_set(err, errno, "make namespaces: %m");
 	return 0;
-}
-
-int sbx_try_network(struct sbx_probe_context *context, struct sbx_err *err)
-{
-	if (unshare(CLONE_NEWNET) < 0)
-		return sbx_err_set(err, errno, "make a network namespace: %m");
-	return sbx_net_ready(context->proc_fd, TRY_ID_BASE, err);
 }
 
 int sbx_try_mount_descriptors(SBX_UNUSED struct sbx_probe_context *context, struct sbx_err *err)

@@ -18,7 +18,10 @@ int sbx_try_capabilities(struct sbx_probe_context *context, struct sbx_err *err)
 int sbx_try_user_namespace(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_mount_namespace(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_other_namespaces(struct sbx_probe_context *context, struct sbx_err *err);
+int sbx_try_forwarding(struct sbx_probe_context *context, struct sbx_err *err);
+int sbx_try_resolver(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_network(struct sbx_probe_context *context, struct sbx_err *err);
+int sbx_try_bridge(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_mount_descriptors(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_overlay(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_lowerdir_plus(struct sbx_probe_context *context, struct sbx_err *err);

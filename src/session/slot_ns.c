@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "bridge.h"
 #include "mount.h"
 #include "net.h"
 #include "overlay.h"
@@ -160,9 +161,25 @@ static int fill_mounts(
 	return r;
 }
 
+/* The new network namespace stands open: the bridge needs it by descriptor. */
+static int fill_network(struct sbx_spawn *spawn, struct sbx_ns_set *ret, struct sbx_err *err)
+{
+	const struct sbx_spawner_config *config = spawn->config;
+	int r;
+
+	if (config->network == SBX_NETWORK_HOST)
+		return 0;
+	r = sbx_net_ready(spawn->proc_fd, config->id_base, err);
+	if (r >= 0)
+		r = sbx_spawn_open_ns(spawn, "net", &ret->net, err);
+	if (r >= 0 && spawn->bridge)
+		r = sbx_bridge_connect(spawn->bridge, ret->net, spawn->proc_fd, err);
+	return r;
+}
+
 /* In the session's new namespaces. */
-static int fill_namespaces(
-	struct sbx_spawn *spawn, const struct overlays *overlays, struct sbx_err *err)
+static int fill_namespaces(struct sbx_spawn *spawn, const struct overlays *overlays,
+	struct sbx_ns_set *ret, struct sbx_err *err)
 {
 	const struct sbx_spawner_config *config = spawn->config;
 	int r = fill_mounts(spawn, overlays, err);
@@ -171,9 +188,7 @@ static int fill_namespaces(
 		return r;
 	if (sethostname(config->sandbox_id, strlen(config->sandbox_id)) < 0)
 		return sbx_err_set(err, errno, "set the host name: %m");
-	if (config->network != SBX_NETWORK_HOST)
-		return sbx_net_ready(spawn->proc_fd, config->id_base, err);
-	return 0;
+	return fill_network(spawn, ret, err);
 }
 
 static int open_namespaces(
@@ -186,8 +201,6 @@ static int open_namespaces(
 		r = sbx_spawn_open_ns(spawn, "ipc", &ret->ipc, err);
 	if (r >= 0)
 		r = sbx_spawn_open_ns(spawn, "uts", &ret->uts, err);
-	if (r >= 0 && spawn->config->network != SBX_NETWORK_HOST)
-		r = sbx_spawn_open_ns(spawn, "net", &ret->net, err);
 	return r;
 }
 
@@ -215,7 +228,7 @@ int sbx_slot_make_namespaces(struct sbx_spawn *spawn, struct sbx_slot *slot, str
 	if (unshare(flags) < 0)
 		r = sbx_err_set(err, errno, "make the session's namespaces: %m");
 	if (r >= 0)
-		r = fill_namespaces(spawn, &overlays, err);
+		r = fill_namespaces(spawn, &overlays, &slot->ns, err);
 	if (r >= 0)
 		r = open_namespaces(spawn, &slot->ns, err);
 	come_home(spawn);

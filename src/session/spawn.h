@@ -22,6 +22,7 @@ struct sbx_ns_set {
 };
 #define SBX_NS_SET_EMPTY ((struct sbx_ns_set){-EBADF, -EBADF, -EBADF, -EBADF})
 
+struct sbx_bridge;
 struct sbx_seat;
 struct sbx_slot;
 
@@ -33,6 +34,7 @@ struct sbx_spawn {
 	int user_ns;
 	int template_ns;
 	struct sbx_ns_set home;
+	struct sbx_bridge *bridge; /* NULL: sessions are not on it */
 	int layers_fd;        /* O_PATH of /layers */
 	int sessions_fd;      /* O_PATH of /sessions */
 	bool overlay_classic; /* this kernel wants the classic mount string (overlay.c) */

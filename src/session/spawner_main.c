@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include "bridge.h"
 #include "init.h"
 #include "mount.h"
 #include "rootfs.h"
@@ -322,6 +323,14 @@ static int open_home(struct sbx_spawn *spawn, struct sbx_err *err)
 	return r;
 }
 
+static int open_bridge(struct sbx_spawn *spawn, struct sbx_err *err)
+{
+	const struct sbx_spawner_config *config = spawn->config;
+
+	return sbx_bridge_open(
+		config->allow, config->n_allow, config->resolver, &spawn->bridge, err);
+}
+
 static int set_up(struct sbx_spawn *spawn, pid_t parent, struct sbx_err *err)
 {
 	SBX_CLEANUP(trees_done) struct trees trees = TREES_EMPTY;
@@ -340,6 +349,8 @@ static int set_up(struct sbx_spawn *spawn, pid_t parent, struct sbx_err *err)
 		r = enter_store(spawn, &trees, err);
 	if (r >= 0)
 		r = open_home(spawn, err);
+	if (r >= 0 && spawn->config->network == SBX_NETWORK_BRIDGE)
+		r = open_bridge(spawn, err);
 	/* the kernel reaps inits: what is left of one is seen by its pidfd */
 	if (r >= 0 && signal(SIGCHLD, SIG_IGN) == SIG_ERR)
 		r = sbx_err_set(err, errno, "ignore SIGCHLD: %m");

@@ -243,21 +243,29 @@ static int read_hosts(const struct sbx_spawner_config *config, struct sbx_buf *r
 
 /*
  * On many hosts /etc/resolv.conf is a link into /run, which sessions do not share: where they have
- * a network its content takes the link's place. While the host's root is still ours to read.
+ * the host's network its content takes the link's place. While the host's root is still ours to
+ * read. On the bridge they have one of their own.
  */
-static void read_resolver(const struct sbx_spawner_config *config, struct sbx_buf *ret)
+static int read_resolver(
+	const struct sbx_spawner_config *config, struct sbx_buf *ret, struct sbx_err *err)
 {
 	SBX_CLOSE int fd = -EBADF;
 	char target[PATH_MAX];
+	int r;
 
+	if (config->resolver) {
+		r = sbx_buf_append_string(ret, config->resolver->text);
+		return r < 0 ? sbx_err_set(err, -r, "resolv.conf: %m") : 0;
+	}
 	if (config->network == SBX_NETWORK_NONE)
-		return;
+		return 0;
 	/* EINVAL: a file, which is shared with the rest of /etc */
 	if (config->rootfs_fd < 0 && readlink(RESOLVER, target, sizeof(target)) < 0)
-		return;
+		return 0;
 	fd = open(RESOLVER, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || sbx_fs_read_fd(fd, RESOLVER_MAX, ret) < 0)
 		sbx_buf_clear(ret); /* the host itself cannot read it: then it has no resolver */
+	return 0;
 }
 
 static int fill_from_host(int root, uid_t id, struct sbx_err *err)
@@ -319,7 +327,9 @@ int sbx_template_build(
 		r = read_hosts(config, &hosts, &own_hosts, err);
 	if (r < 0)
 		return r;
-	read_resolver(config, &resolver);
+	r = read_resolver(config, &resolver, err);
+	if (r < 0)
+		return r;
 	r = sbx_mount_tmpfs(ROOT_BYTES, 0755, config->id_base, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 		&root, err);
 	if (r >= 0)

@@ -40,6 +40,11 @@ void fields_to_json(const struct field *fields, size_t n, const void *from, stru
 		case FIELD_ARRAY:
 			sbx_json_add_string(to, field->name, at);
 			break;
+		case FIELD_LIST:
+			if (*(struct json_object *const *)at)
+				sbx_json_add(to, field->name,
+					json_object_get(*(struct json_object *const *)at));
+			break;
 		}
 	}
 }
@@ -78,14 +83,40 @@ static int get_string(const struct field *field, struct json_object *value, void
 	return 0;
 }
 
+static int get_list(const struct field *field, struct json_object *value, void *at)
+{
+	if (!value && field->optional)
+		return 0;
+	if (!json_object_is_type(value, json_type_array))
+		return -EBADMSG;
+	for (size_t i = 0; i < json_object_array_length(value); i++)
+		if (!json_object_is_type(json_object_array_get_idx(value, i), json_type_string))
+			return -EBADMSG;
+	*(struct json_object **)at = json_object_get(value);
+	return 0;
+}
+
+static int get(const struct field *field, struct json_object *value, void *at)
+{
+	switch (field->kind) {
+	case FIELD_U64:
+	case FIELD_U32:
+		return get_number(field, value, at);
+	case FIELD_STRING:
+	case FIELD_ARRAY:
+		return get_string(field, value, at);
+	case FIELD_LIST:
+		return get_list(field, value, at);
+	}
+	return -EINVAL;
+}
+
 int fields_from_json(const struct field *fields, size_t n, struct json_object *from, void *to,
 	struct sbx_err *err)
 {
 	for (const struct field *field = fields; field < fields + n; field++) {
 		struct json_object *value = sbx_json_member(from, field->name);
-		bool is_number = field->kind == FIELD_U64 || field->kind == FIELD_U32;
-		int r = is_number ? get_number(field, value, member(field, to))
-				  : get_string(field, value, member(field, to));
+		int r = get(field, value, member(field, to));
 
 		if (r < 0)
 			return sbx_err_set(
@@ -99,4 +130,6 @@ void fields_done(const struct field *fields, size_t n, void *what)
 	for (const struct field *field = fields; field < fields + n; field++)
 		if (field->kind == FIELD_STRING)
 			sbx_free_pointer(member(field, what));
+		else if (field->kind == FIELD_LIST)
+			sbx_json_put(member(field, what));
 }

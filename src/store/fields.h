@@ -10,6 +10,7 @@ enum field_kind {
 	FIELD_U32,
 	FIELD_STRING, /* char *, allocated */
 	FIELD_ARRAY,  /* char[size] */
+	FIELD_LIST,   /* struct json_object *, an array of strings; NULL: an empty one */
 };
 
 struct field {
@@ -17,12 +18,16 @@ struct field {
 	enum field_kind kind;
 	size_t offset;
 	size_t size;   /* of a FIELD_ARRAY */
-	bool optional; /* a string that may be NULL */
+	bool optional; /* a string that may be NULL, a list that may be missing */
 };
 
 #define FIELD_OF(type, member, name, kind)                                                         \
 	{                                                                                          \
 		name, kind, offsetof(type, member), sizeof(((type *)NULL)->member), false          \
+	}
+#define FIELD_STRINGS(type, member, name)                                                          \
+	{                                                                                          \
+		name, FIELD_LIST, offsetof(type, member), 0, true                                  \
 	}
 #define FIELD_OPTIONAL(type, member, name)                                                         \
 	{                                                                                          \
@@ -36,7 +41,7 @@ void fields_to_json(const struct field *fields, size_t n, const void *from, stru
  */
 int fields_from_json(const struct field *fields, size_t n, struct json_object *from, void *to,
 	struct sbx_err *err);
-/* Frees the strings. */
+/* Frees the strings and lists. */
 void fields_done(const struct field *fields, size_t n, void *what);
 
 #endif

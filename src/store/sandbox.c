@@ -15,6 +15,7 @@ static const struct field sandbox_fields[] = {
 	SANDBOX_FIELD(root_at, FIELD_STRING),
 	SANDBOX_FIELD(rootfs, FIELD_STRING),
 	SANDBOX_FIELD(network, FIELD_STRING),
+	FIELD_STRINGS(struct sbx_sandbox, allow, "allow"),
 	FIELD_OPTIONAL(struct sbx_sandbox, seccomp_profile, "seccomp_profile"),
 	FIELD_OPTIONAL(struct sbx_sandbox, source, "source"),
 	SANDBOX_FIELD(source_uid, FIELD_U32),

@@ -34,6 +34,8 @@ Test(args, command_lines_become_the_arguments_of_operations)
 		{"create --workspace=. --id p --root-at /w --rootfs host --network host", "create",
 			"{\"workspace\":\"/home/user/.\",\"id\":\"p\",\"root_at\":\"/w\","
 			"\"rootfs\":\"host\",\"network\":\"host\"}"},
+		{"create --workspace /s --allow 10.0.0.1:80 --allow=10.1.0.0/16", "create",
+			"{\"workspace\":\"/s\",\"allow\":[\"10.0.0.1:80\",\"10.1.0.0/16\"]}"},
 		{"create --rootfs img --workspace /s", "create",
 			"{\"rootfs\":\"/home/user/img\",\"workspace\":\"/s\"}"},
 		{"create --workspace /s --memory-max 512M --pids-max 100 --cpu-max 1.5", "create",
@@ -114,6 +116,8 @@ Test(args, refusals_name_what_is_wrong)
 		{"create --zzzzzz", "unknown option '--zzzzzz'"},
 		{"create --network wifi", "takes none|host|bridge, not 'wifi'"},
 		{"create --network hos", "takes none|host|bridge, not 'hos'"},
+		{"create --allow 10.0.0.300", "--allow '10.0.0.300' is no IPv4 address"},
+		{"create --allow 10.0.0.1:0", "a port from 1 to 65535"},
 		{"create --memory-max 5Q", "a size such as"},
 		{"create --memory-max -5", "a size such as"},
 		{"create --memory-max 0", "a size such as"},
