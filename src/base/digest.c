@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define READ_CHUNK (128u * 1024)
+#define READ_CHUNK (32u * 1024) /* on the stack: to fetch pages for each small file costs more */
 
 void sbx_digest_bytes(const void *data, size_t size, struct sbx_digest *ret)
 {
@@ -17,13 +17,11 @@ void sbx_digest_bytes(const void *data, size_t size, struct sbx_digest *ret)
 
 int sbx_digest_fd(int fd, struct sbx_digest *ret, struct sbx_err *err)
 {
-	SBX_FREE uint8_t *chunk = malloc(READ_CHUNK);
+	uint8_t chunk[READ_CHUNK];
 	struct sha256_ctx ctx;
 	off_t at = 0;
 	ssize_t n;
 
-	if (!chunk)
-		return sbx_err_set(err, ENOMEM, "digest: no memory");
 	sha256_init(&ctx);
 	for (;;) {
 		n = pread(fd, chunk, READ_CHUNK, at);

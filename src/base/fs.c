@@ -38,8 +38,8 @@ int sbx_fs_open_beneath(
 
 int sbx_fs_read_fd(int fd, size_t max, struct sbx_buf *ret)
 {
+	size_t room, want;
 	struct stat st;
-	size_t room;
 	ssize_t n;
 	int r;
 
@@ -47,20 +47,22 @@ int sbx_fs_read_fd(int fd, size_t max, struct sbx_buf *ret)
 		return -errno;
 	if (st.st_size > 0 && (uint64_t)st.st_size > max)
 		return -EFBIG;
-	room = (size_t)st.st_size + 1; /* one more, to see the end without a second read */
+	room = (size_t)st.st_size + 2; /* more, to see the end without a second read */
 	for (;;) {
 		r = sbx_buf_reserve(ret, room);
 		if (r < 0)
 			return r;
-		n = pread(
-			fd, ret->data + ret->size, ret->capacity - ret->size - 1, (off_t)ret->size);
+		want = ret->capacity - ret->size - 1;
+		n = pread(fd, ret->data + ret->size, want, (off_t)ret->size);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
 		ret->size += (size_t)n;
 		ret->data[ret->size] = '\0';
-		if (n == 0)
+		/* files of /proc have no size, and may give less than there is */
+		if (n == 0 ||
+			((size_t)n < want && st.st_size > 0 && ret->size == (size_t)st.st_size))
 			return 0;
 		if (ret->size > max)
 			return -EFBIG;

@@ -87,16 +87,20 @@ int sbx_link_equal(int a_dir_fd, const char *a_name, int b_dir_fd, const char *b
 	return r < 0 ? r : a.size == b.size && !memcmp(a.data, b.data, a.size);
 }
 
-int sbx_content_open(int dir_fd, const char *name)
+int sbx_content_open_stat(int dir_fd, const char *name, struct stat *ret)
 {
 	SBX_CLOSE int fd = openat(dir_fd, name, OPEN_FILE_FLAGS);
+
+	if (fd < 0 || fstat(fd, ret) < 0)
+		return -errno;
+	return S_ISREG(ret->st_mode) ? sbx_fd_take(&fd) : -EINVAL;
+}
+
+int sbx_content_open(int dir_fd, const char *name)
+{
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	return sbx_fd_take(&fd);
+	return sbx_content_open_stat(dir_fd, name, &st);
 }
 
 static int copy_range(int from_fd, int to_fd, off_t start, off_t end)

@@ -17,6 +17,7 @@ int sbx_link_read(int dir_fd, const char *name, struct sbx_buf *ret);
 
 /* Opens a regular file for reading in a directory that we hold; never blocks. fd or -errno. */
 int sbx_content_open(int dir_fd, const char *name);
+int sbx_content_open_stat(int dir_fd, const char *name, struct stat *ret);
 /* Copies the bytes, holes kept as holes, shared where the file system can. */
 int sbx_content_copy(int from_fd, int to_fd);
 /*

@@ -180,7 +180,7 @@ int sbx_meta_read(int dir_fd, const char *name, const struct stat *st, enum sbx_
 	return 0;
 }
 
-int sbx_meta_strip_fd(int fd)
+int sbx_meta_strip_fd(int fd, bool *ret_is_bare)
 {
 	SBX_FREE char *many = NULL;
 	char few[512], *names = few;
@@ -192,11 +192,15 @@ int sbx_meta_strip_fd(int fd)
 			return -ENOMEM;
 		n = flistxattr(fd, many, XATTR_LIST_MAX);
 	}
-	if (n < 0)
-		return errno == ENOTSUP ? 0 : -errno;
-	for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1)
-		if (is_overlay_mark(names + at) && fremovexattr(fd, names + at) < 0)
+	if (n < 0 && errno != ENOTSUP)
+		return -errno;
+	*ret_is_bare = true;
+	for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1) {
+		if (!is_overlay_mark(names + at))
+			*ret_is_bare = false;
+		else if (fremovexattr(fd, names + at) < 0)
 			return -errno;
+	}
 	return 0;
 }
 

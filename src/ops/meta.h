@@ -46,8 +46,8 @@ enum sbx_meta_flags {
 int sbx_meta_read(int dir_fd, const char *name, const struct stat *st, enum sbx_meta_flags flags,
 	struct sbx_meta *ret);
 
-/* Removes overlay marks from a regular file that is open. */
-int sbx_meta_strip_fd(int fd);
+/* Removes overlay marks from a regular file that is open; whether no attribute is left. */
+int sbx_meta_strip_fd(int fd, bool *ret_is_bare);
 
 /* Mode, owner and xattrs; not the mtime. */
 bool sbx_meta_equal(const struct sbx_meta *a, const struct sbx_meta *b);

@@ -20,6 +20,8 @@ struct work {
 	bool has_removals; /* lines may have come from somewhere */
 	struct sbx_buf path;
 	struct sbx_buf content;
+	struct sbx_tally_item item; /* the entry, for the tally */
+	struct sbx_digest digest;   /* its content's, if item says so */
 	uint64_t n_deleted;
 	uint64_t deleted_bytes;
 };
@@ -93,33 +95,37 @@ static bool is_below_rename(const struct sbx_changeset *set, uint32_t index)
 	return false;
 }
 
-/* A file that is only known by its digest and size. */
-static int digest_large(int fd, struct sbx_own_item *item, struct sbx_err *err)
+/* Opens the file that the entry is. */
+static int open_new(struct work *w, struct sbx_trail *trail, const char *name)
 {
-	struct stat st;
+	int tree_fd = sbx_trail_tree(trail);
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	item->whole = true;
-	item->size = (uint64_t)st.st_size;
-	return sbx_digest_fd(fd, &item->digest, err);
+	return tree_fd < 0 ? tree_fd : sbx_content_open_stat(tree_fd, name, &w->item.st);
 }
 
-/* Reads the file's new content. */
+/* Reads the file's new content, and for the tally whatever else of it counts. */
 static int read_new(struct work *w, int fd, struct sbx_own_item *item, struct sbx_err *err)
 {
-	int r;
+	int r = item->original ? 0 : sbx_meta_strip_fd(fd, &w->item.has_no_xattrs);
 
-	sbx_buf_clear(&w->content);
-	r = sbx_fs_read_fd(fd, SBX_LINES_BYTES_MAX, &w->content);
-	if (r == -EFBIG)
-		return digest_large(fd, item, err);
 	if (r < 0)
 		return r;
-	item->size = w->content.size;
-	item->whole |= sbx_text_is_binary(w->content.data, w->content.size);
-	sbx_digest_bytes(w->content.data, w->content.size, &item->digest);
-	return 0;
+	sbx_buf_clear(&w->content);
+	item->size = (uint64_t)w->item.st.st_size;
+	if (item->size > SBX_LINES_BYTES_MAX) {
+		item->whole = true; /* only known by its digest and size */
+		r = sbx_digest_fd(fd, &item->digest, err);
+	} else {
+		r = sbx_fs_read_fd(fd, SBX_LINES_BYTES_MAX, &w->content);
+		if (r < 0)
+			return r;
+		item->size = w->content.size;
+		item->whole |= sbx_text_is_binary(w->content.data, w->content.size);
+		sbx_digest_bytes(w->content.data, w->content.size, &item->digest);
+	}
+	w->digest = item->digest;
+	w->item.content = r < 0 ? NULL : &w->digest;
+	return r;
 }
 
 /* A file that kept its inode through a rename: its record goes along as it is. */
@@ -138,7 +144,7 @@ static int own_file(struct work *w, struct sbx_trail *trail, uint32_t index, str
 	SBX_CLEANUP(sbx_own_item_done)
 	struct sbx_own_item item = {.whole = entry->flags & SBX_ENTRY_IGNORED};
 	SBX_CLOSE int fd = -EBADF;
-	int tree_fd, r;
+	int r;
 
 	if (w->o->prior && !(entry->flags & SBX_ENTRY_MERGED)) {
 		r = sbx_own_batch_keep(w->batch, w->o->prior, w->path.data);
@@ -151,13 +157,10 @@ static int own_file(struct work *w, struct sbx_trail *trail, uint32_t index, str
 			return r;
 		item.original = true;
 	}
-	tree_fd = sbx_trail_tree(trail);
-	fd = tree_fd < 0 ? tree_fd : sbx_content_open(tree_fd, name);
+	fd = open_new(w, trail, name);
 	if (fd < 0)
 		return fd;
-	r = item.original ? 0 : sbx_meta_strip_fd(fd);
-	if (r == 0)
-		r = read_new(w, fd, &item, err);
+	r = read_new(w, fd, &item, err);
 	if (r < 0)
 		return r;
 	if (w->has_removals && !item.whole && !item.original) {
@@ -179,33 +182,72 @@ struct visit {
 	struct sbx_err *err;
 };
 
-static int visit_file(void *data, struct sbx_trail *trail, uint32_t index)
+/* The record of a file, if it needs one. */
+static int visit_owned(struct visit *visit, struct sbx_trail *trail, uint32_t index)
 {
-	struct visit *visit = data;
 	struct work *w = visit->work;
 	int r;
 
-	if (!needs_record(&w->o->set->entries[index]))
-		return 0;
-	r = sbx_changeset_path(w->o->set, index, &w->path);
-	if (r < 0 || w->path.size > SBX_PATH_MAX)
-		return r; /* nobody can ask for the owners of such a path */
+	if (!needs_record(&w->o->set->entries[index]) || w->path.size > SBX_PATH_MAX)
+		return 0; /* nobody can ask for the owners of such a path */
 	r = own_file(w, trail, index, visit->err);
 	if (r < 0 && !(visit->err && visit->err->code))
 		(void)sbx_err_set(visit->err, -r, "find the owners of %s: %m", w->path.data);
 	return r;
 }
 
+/* An entry that is in the tree, but for directories: those count when they are left. */
+static int tally_entry(struct work *w, struct sbx_trail *trail, uint32_t index)
+{
+	const struct sbx_entry *entry = &w->o->set->entries[index];
+
+	if (S_ISDIR(entry->mode) || (entry->flags & SBX_ENTRY_IMPLIED))
+		return 0;
+	w->item.path = w->path.data;
+	w->item.name = sbx_entry_name(w->o->set, index);
+	w->item.dir_fd = sbx_trail_tree(trail);
+	if (w->item.dir_fd < 0)
+		return w->item.dir_fd;
+	if (!w->item.content &&
+		fstatat(w->item.dir_fd, w->item.name, &w->item.st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return sbx_tally_add(w->o->tally, &w->item);
+}
+
+static int visit_file(void *data, struct sbx_trail *trail, uint32_t index)
+{
+	struct visit *visit = data;
+	struct work *w = visit->work;
+	int r = sbx_changeset_path(w->o->set, index, &w->path);
+
+	w->item = (struct sbx_tally_item){.fd = -EBADF};
+	if (r == 0)
+		r = visit_owned(visit, trail, index);
+	return r < 0 ? r : tally_entry(w, trail, index);
+}
+
+static int tally_dir(struct work *w, int fd, uint32_t index)
+{
+	int r = sbx_changeset_path(w->o->set, index, &w->path);
+
+	w->item = (struct sbx_tally_item){.path = w->path.data, .dir_fd = fd, .fd = -EBADF};
+	if (r == 0 && fstat(fd, &w->item.st) < 0)
+		r = -errno;
+	return r < 0 ? r : sbx_tally_add(w->o->tally, &w->item);
+}
+
 /* Our own mark has done its work. */
 static int leave_dir(void *data, struct sbx_trail *trail, uint32_t index)
 {
 	struct visit *visit = data;
-	int fd;
+	struct work *w = visit->work;
+	int fd = sbx_trail_tree(trail), r = 0;
 
-	if (!(visit->work->o->set->entries[index].flags & SBX_ENTRY_RENAMED))
-		return 0;
-	fd = sbx_trail_tree(trail);
-	return fd < 0 ? fd : sbx_xattr_remove(fd, ".", SBX_XATTR_ORIGIN);
+	if (fd >= 0 && (w->o->set->entries[index].flags & SBX_ENTRY_RENAMED))
+		r = sbx_xattr_remove(fd, ".", SBX_XATTR_ORIGIN);
+	if (fd < 0 || r < 0)
+		return fd < 0 ? fd : r;
+	return tally_dir(w, fd, index);
 }
 
 /* One deleted file of the base, as something that may live on elsewhere. */

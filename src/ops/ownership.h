@@ -10,6 +10,7 @@
 
 #include "changeset.h"
 #include "sbx/owners.h"
+#include "sbx/tally.h"
 #include "sbx/view.h"
 
 /*
@@ -32,6 +33,7 @@ struct sbx_ownership {
 	 * was not merged now. NULL: none.
 	 */
 	const struct sbx_owners *prior;
+	struct sbx_tally *tally; /* of the tree: gets every entry, since it is walked anyway */
 };
 
 /*

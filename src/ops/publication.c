@@ -141,8 +141,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * SBX_NSEC_PER_SEC + (uint64_t)now.tv_nsec;
 }
 
-static int fill_info(
-	const struct sbx_publication *p, struct sbx_layer_info *info, struct sbx_err *err)
+static int fill_info(const struct sbx_publication *p, const struct sbx_tally_result *tree,
+	struct sbx_layer_info *info, struct sbx_err *err)
 {
 	memcpy(info->id, p->layer_id, strlen(p->layer_id) + 1); /* valid ids fit */
 	info->parent_version = p->version;
@@ -156,8 +156,10 @@ static int fill_info(
 	info->command = p->command ? strdup(p->command) : NULL;
 	if (!info->owner || (p->command && !info->command))
 		return sbx_err_set(err, ENOMEM, "describe layer %s: %m", p->layer_id);
-	return sbx_layer_digest(
-		p->tree_fd, info->tree_digest, &info->n_entries, &info->n_bytes, err);
+	memcpy(info->tree_digest, tree->hex, sizeof(tree->hex));
+	info->n_entries = tree->n_entries;
+	info->n_bytes = tree->n_bytes;
+	return 0;
 }
 
 /* Writes lines and layer.json into the layer's directory. */
@@ -165,16 +167,24 @@ static int describe(struct sbx_publication *p, int layer_fd, const struct sbx_ow
 	struct sbx_err *err)
 {
 	SBX_CLEANUP(sbx_layer_info_done) struct sbx_layer_info info = {0};
+	SBX_TALLY struct sbx_tally *tally = NULL;
+	struct sbx_tally_result tree;
 	struct sbx_ownership ownership = {.set = &p->set,
 		.tree_fd = p->tree_fd,
 		.base = p->base,
 		.head = p->head,
 		.owner = p->owner,
 		.prior = prior};
-	int r = sbx_ownership_write(&ownership, layer_fd, err);
+	int r = sbx_tally_new(&tally);
 
-	if (r == 0)
-		r = fill_info(p, &info, err);
+	if (r < 0)
+		return sbx_err_set(err, -r, "describe layer %s: %m", p->layer_id);
+	ownership.tally = tally;
+	r = sbx_ownership_write(&ownership, layer_fd, err);
+	if (r < 0)
+		return r;
+	sbx_tally_end(tally, &tree);
+	r = fill_info(p, &tree, &info, err);
 	return r < 0 ? r : sbx_layer_info_save(layer_fd, &info, err);
 }
 

@@ -11,22 +11,37 @@
 #include "sbx/digest.h"
 #include "sbx/fs.h"
 #include "sbx/store.h"
+#include "sbx/tally.h"
 #include "walk.h"
 #include "xattr.h"
 
 #define OPEN_FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-struct tally {
+struct sbx_tally {
 	struct sha256_ctx ctx;
 	struct sbx_buf block, names, value; /* kept for the next entry */
 	uint64_t n_entries, n_bytes;
 };
 
-static void tally_done(struct tally *tally)
+int sbx_tally_new(struct sbx_tally **ret)
 {
+	struct sbx_tally *tally = calloc(1, sizeof(*tally));
+
+	if (!tally)
+		return -ENOMEM;
+	sha256_init(&tally->ctx);
+	*ret = tally;
+	return 0;
+}
+
+void sbx_tally_free(struct sbx_tally *tally)
+{
+	if (!tally)
+		return;
 	sbx_buf_done(&tally->block);
 	sbx_buf_done(&tally->names);
 	sbx_buf_done(&tally->value);
+	sbx_free_pointer(&tally);
 }
 
 static int put_u64(struct sbx_buf *out, uint64_t value)
@@ -70,7 +85,7 @@ static int put_head(struct sbx_buf *out, const char *path, const struct stat *st
 	return r;
 }
 
-static int put_xattrs(struct tally *tally, int fd)
+static int put_xattrs(struct sbx_tally *tally, int fd)
 {
 	int r = xattr_list(fd, xattr_is_content, &tally->names, NULL);
 
@@ -87,7 +102,7 @@ static int put_xattrs(struct tally *tally, int fd)
 	return r;
 }
 
-static int put_target(struct sbx_buf *out, const struct walk_item *item)
+static int put_target(struct sbx_buf *out, const struct sbx_tally_item *item)
 {
 	char target[4097];
 	ssize_t n = readlinkat(item->dir_fd, item->name, target, sizeof(target));
@@ -95,25 +110,32 @@ static int put_target(struct sbx_buf *out, const struct walk_item *item)
 	return n < 0 ? -errno : put_bytes(out, target, (size_t)n);
 }
 
-static int put_content(struct tally *tally, const struct walk_item *item)
+static int put_open_file(struct sbx_tally *tally, const struct sbx_tally_item *item, int fd)
 {
-	SBX_CLOSE int fd = openat(item->dir_fd, item->name, OPEN_FILE_FLAGS);
 	struct sbx_digest digest;
-	int r;
+	int r = item->has_no_xattrs ? 0 : put_xattrs(tally, fd);
 
-	if (fd < 0)
-		return -errno;
-	r = put_xattrs(tally, fd);
-	if (r == 0)
+	if (r == 0 && !item->content)
 		r = sbx_digest_fd(fd, &digest, NULL);
-	if (r == 0)
-		r = sbx_buf_append(&tally->block, digest.bytes, sizeof(digest.bytes));
+	if (r < 0)
+		return r;
+	return sbx_buf_append(
+		&tally->block, (item->content ? item->content : &digest)->bytes, SBX_DIGEST_SIZE);
+}
+
+static int put_content(struct sbx_tally *tally, const struct sbx_tally_item *item)
+{
+	SBX_CLOSE int opened = -EBADF;
+
 	tally->n_bytes += (uint64_t)item->st.st_size;
-	return r;
+	if (item->fd >= 0 || (item->content && item->has_no_xattrs))
+		return put_open_file(tally, item, item->fd);
+	opened = openat(item->dir_fd, item->name, OPEN_FILE_FLAGS);
+	return opened < 0 ? -errno : put_open_file(tally, item, opened);
 }
 
 /* A directory's block comes when it is left, so that it is open then. */
-static int put_directory(struct tally *tally, const struct walk_item *item)
+static int put_directory(struct sbx_tally *tally, const struct sbx_tally_item *item)
 {
 	int opaque = sbx_is_opaque(item->dir_fd), r;
 
@@ -123,7 +145,7 @@ static int put_directory(struct tally *tally, const struct walk_item *item)
 	return r < 0 ? r : put_xattrs(tally, item->dir_fd);
 }
 
-static int add_item(struct tally *tally, const struct walk_item *item)
+int sbx_tally_add(struct sbx_tally *tally, const struct sbx_tally_item *item)
 {
 	uint8_t size[8];
 	int r;
@@ -146,7 +168,17 @@ static int add_item(struct tally *tally, const struct walk_item *item)
 	return 0;
 }
 
-static int add_event(struct tally *tally, struct walk *walk, int event,
+void sbx_tally_end(struct sbx_tally *tally, struct sbx_tally_result *ret)
+{
+	struct sbx_digest digest;
+
+	sha256_digest(&tally->ctx, sizeof(digest.bytes), digest.bytes);
+	sbx_digest_hex(&digest, ret->hex);
+	ret->n_entries = tally->n_entries - 1; /* without the root */
+	ret->n_bytes = tally->n_bytes;
+}
+
+static int add_event(struct sbx_tally *tally, struct walk *walk, int event,
 	const struct walk_item *item, struct sbx_err *err)
 {
 	int r;
@@ -155,33 +187,38 @@ static int add_event(struct tally *tally, struct walk *walk, int event,
 		return sbx_err_set(err, ENOENT, "digest of %s: it vanished", item->path);
 	if (event == WALK_ENTRY && S_ISDIR(item->st.st_mode))
 		return walk_enter(walk, err);
-	r = add_item(tally, item);
+	r = sbx_tally_add(tally, &(struct sbx_tally_item){.path = item->path,
+					 .dir_fd = item->dir_fd,
+					 .name = item->name,
+					 .st = item->st,
+					 .fd = -EBADF});
 	return r < 0 ? sbx_err_set(err, -r, "digest of %s: %m", item->path) : 0;
 }
 
 int sbx_layer_digest(int tree_fd, char ret_hex[static 65], uint64_t *ret_entries,
 	uint64_t *ret_bytes, struct sbx_err *err)
 {
-	SBX_CLEANUP(tally_done) struct tally tally = {0};
+	SBX_TALLY struct sbx_tally *tally = NULL;
+	struct sbx_tally_result result;
 	WALK struct walk *walk = NULL;
-	struct sbx_digest digest;
 	struct walk_item item;
-	int r;
+	int r = sbx_tally_new(&tally);
 
-	sha256_init(&tally.ctx);
+	if (r < 0)
+		return sbx_err_set(err, -r, "digest of a tree: %m");
 	r = walk_new(tree_fd, -EBADF, &walk, err);
 	if (r < 0)
 		return r;
 	while ((r = walk_next(walk, &item, err)) > 0) {
-		r = add_event(&tally, walk, r, &item, err);
+		r = add_event(tally, walk, r, &item, err);
 		if (r < 0)
 			return r;
 	}
 	if (r < 0)
 		return r;
-	sha256_digest(&tally.ctx, sizeof(digest.bytes), digest.bytes);
-	sbx_digest_hex(&digest, ret_hex);
-	*ret_entries = tally.n_entries - 1; /* without the root */
-	*ret_bytes = tally.n_bytes;
+	sbx_tally_end(tally, &result);
+	memcpy(ret_hex, result.hex, sizeof(result.hex));
+	*ret_entries = result.n_entries;
+	*ret_bytes = result.n_bytes;
 	return 0;
 }

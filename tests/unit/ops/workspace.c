@@ -5,6 +5,8 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
+#include "sbx/store.h"
+
 #define OUTPUT_MAX (1u << 20)
 
 static char output[OUTPUT_MAX + 1];
@@ -182,8 +184,27 @@ struct outcome session_job(
 	return fixture_run(&w->f, job, sbx_json_text(args, NULL), -EBADF);
 }
 
+/* What layer.json says of the tree is what a walk of the tree finds. */
+static void check_description(struct workspace *w, const char *layer_id)
+{
+	SBX_CLEANUP(sbx_layer_info_done) struct sbx_layer_info info = {0};
+	SBX_CLOSE int layer_fd = fixture_dir(w->f.context.layers_fd, layer_id);
+	SBX_CLOSE int tree_fd = fixture_dir(layer_fd, SBX_LAYER_TREE);
+	struct sbx_err err = SBX_ERR_INIT;
+	uint64_t n_entries, n_bytes;
+	char digest[65];
+
+	cr_assert_eq(sbx_layer_info_load(layer_fd, &info, &err), 0, "%s", err.message);
+	cr_assert_eq(sbx_layer_digest(tree_fd, digest, &n_entries, &n_bytes, &err), 0, "%s",
+		err.message);
+	cr_assert_eq(info.n_entries, n_entries);
+	cr_assert_eq(info.n_bytes, n_bytes);
+	cr_assert_str_eq(info.tree_digest, digest);
+}
+
 void workspace_commit(struct workspace *w, const struct outcome *o)
 {
+	check_description(w, outcome_text(o, "layer_id"));
 	cr_assert_eq(sbx_stack_add(&w->head, outcome_text(o, "layer_id")), 0);
 	w->version++;
 }
