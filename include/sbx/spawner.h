@@ -30,6 +30,7 @@
 
 #include <sys/types.h>
 
+#include "sbx/buf.h"
 #include "sbx/cgroup.h"
 #include "sbx/err.h"
 #include "sbx/id.h"
@@ -49,9 +50,10 @@ struct sbx_spawner_config {
 	size_t n_allow;
 	const struct sbx_resolver *resolver; /* for "bridge" */
 	const char *seccomp_profile; /* path of the policy JSON; NULL: the installed default */
-	uint64_t tmp_bytes;          /* size limit of each private tmpfs */
-	int layers_fd;               /* <store>/layers */
-	int sessions_fd;             /* <sandbox>/sessions */
+	const struct sbx_buf *seccomp_policy; /* its text, which counts instead; or NULL */
+	uint64_t tmp_bytes;                   /* size limit of each private tmpfs */
+	int layers_fd;                        /* <store>/layers */
+	int sessions_fd;                      /* <sandbox>/sessions */
 	int rootfs_fd; /* an unpacked root file system (rootfs.h); -EBADF: the host's */
 	int lock_fd;   /* held by spawner and inits: a new sandboxd waits until they are gone */
 };

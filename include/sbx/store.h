@@ -14,11 +14,12 @@
 #define SBX_SANDBOX_OWNER                                                                          \
 	"owner" /* empty; readable by the owner only, so that clients can tell                     \
 		 */
-#define SBX_LAYER_LINES "lines"
-#define SBX_LAYER_TREE  "tree"
-#define SBX_LAYER_JSON  "layer.json"
-#define SBX_REJECT_JSON "reject.json" /* written last: a reject without it is half-made */
-#define SBX_STORE_TRASH "trash"       /* <store>/trash: made when needed, emptied at leisure */
+#define SBX_SANDBOX_SECCOMP "seccomp.json" /* a policy of its own, byte for byte */
+#define SBX_LAYER_LINES     "lines"
+#define SBX_LAYER_TREE      "tree"
+#define SBX_LAYER_JSON      "layer.json"
+#define SBX_REJECT_JSON     "reject.json" /* written last: a reject without it is half-made */
+#define SBX_STORE_TRASH     "trash"       /* <store>/trash: made when needed, emptied at leisure */
 
 /* $SBX_STATE_DIR, else /var/lib/sbx for root, else $XDG_STATE_HOME/sbx (or ~/.local/state/sbx). */
 int sbx_state_root(struct sbx_buf *ret_path);
@@ -32,19 +33,25 @@ struct sbx_sandbox {
 	char *rootfs;              /* "host" or an absolute path */
 	char *network;             /* "none", "host", "bridge" */
 	struct json_object *allow; /* "CIDR[:PORT]" each, exceptions of "bridge"; NULL: none */
-	char *seccomp_profile;     /* absolute path, or NULL: the default */
+	char *seccomp_profile;     /* the file that its policy was copied from, or NULL */
+	char *seccomp_digest;      /* SHA-256 of the copy, in hex */
 	char *source;              /* the imported directory, for people */
 	uid_t source_uid;          /* owner of the imported directory: became in-session root */
 	gid_t source_gid;
 	/* of each session; 0: not asked for, see cgroup.h for the defaults */
 	uint64_t memory_max; /* bytes */
 	uint64_t pids_max;
-	uint64_t cpu_max;    /* hundredths of a core */
-	uint64_t created_ns; /* CLOCK_REALTIME */
+	uint64_t cpu_max;                     /* hundredths of a core */
+	uint64_t created_ns;                  /* CLOCK_REALTIME */
+	const struct sbx_buf *seccomp_policy; /* create only: the text that is to be copied */
 };
 void sbx_sandbox_done(struct sbx_sandbox *sandbox);
 /* sandbox_fd: <state>/<id>. */
 int sbx_sandbox_load(int sandbox_fd, struct sbx_sandbox *ret, struct sbx_err *err);
+/* The policy of system calls that the sandbox was created with, as it was then: -EBADMSG for any
+ * other. Nothing when it has none of its own. */
+int sbx_sandbox_policy(int sandbox_fd, const struct sbx_sandbox *sandbox, struct sbx_buf *ret,
+	struct sbx_err *err);
 void sbx_sandbox_to_json(const struct sbx_sandbox *sandbox, struct json_object *ret_object);
 
 /*

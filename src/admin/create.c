@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sbx/fs.h"
 #include "sbx/loop.h"
 #include "sbx/network.h"
+#include "sbx/policy.h"
 #include "sbx/rootfs.h"
 #include "sbx/store.h"
 
@@ -153,12 +155,35 @@ static int check_rootfs(struct sbx_sandbox *sandbox, struct sbx_err *err)
 	return 0;
 }
 
+/* Copied, so that what becomes of the file later does not matter. */
+static int read_policy(struct json_object *args, struct sbx_sandbox *sandbox, struct sbx_buf *ret,
+	struct sbx_err *err)
+{
+	const char *path = sbx_json_string(args, "seccomp", NULL);
+	SBX_CLOSE int fd = -EBADF;
+	int r;
+
+	if (!path)
+		return 0;
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	r = fd < 0 ? -errno : sbx_fs_read_fd(fd, SBX_POLICY_MAX, ret);
+	if (r < 0)
+		return sbx_err_kind(
+			err, SBX_KIND_INVALID, -r, "read the seccomp policy %s: %m", path);
+	r = sbx_policy_check(ret->data ? ret->data : "", ret->size, err);
+	if (r < 0)
+		return sbx_err_wrap(err, r, "seccomp policy %s", path);
+	sandbox->seccomp_policy = ret;
+	sandbox->seccomp_profile = strdup(path);
+	return sandbox->seccomp_profile ? 0 : sbx_err_set(err, ENOMEM, "create: %m");
+}
+
 int sbx_admin_create(const struct call *call, struct json_object **ret_result,
 	struct json_object **ret_details, struct sbx_err *err)
 {
 	SBX_CLEANUP(sbx_sandbox_done) struct sbx_sandbox sandbox = {0};
 	SBX_JSON struct json_object *report = json_object_new_object();
-	SBX_BUF struct sbx_buf state = SBX_BUF_INIT;
+	SBX_BUF struct sbx_buf state = SBX_BUF_INIT, policy = SBX_BUF_INIT;
 	struct progress progress = {.shown = false};
 	SBX_CLOSE int source_fd = -EBADF;
 	char source[PATH_MAX];
@@ -175,6 +200,8 @@ int sbx_admin_create(const struct call *call, struct json_object **ret_result,
 		r = check_walls(&sandbox, err);
 	if (r == 0)
 		r = check_rootfs(&sandbox, err);
+	if (r == 0)
+		r = read_policy(call->args, &sandbox, &policy, err);
 	if (r == 0)
 		r = open_workspace(
 			sbx_json_string(call->args, "workspace", ""), &source_fd, source, err);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define POSITION_SIZE 64
+
 static size_t skip_digits(const char *text, size_t size, size_t at)
 {
 	while (at < size && text[at] >= '0' && text[at] <= '9')
@@ -86,11 +88,23 @@ static size_t skip_space(const char *text, size_t size, size_t at)
 	return at;
 }
 
+/* "byte 7", and in a text of several lines also where that is for people. */
+static const char *position(const char *text, size_t at, char ret[static POSITION_SIZE])
+{
+	size_t line = 1;
+
+	for (const char *p = text; (p = memchr(p, '\n', at - (size_t)(p - text))); p++)
+		line++;
+	(void)snprintf(ret, POSITION_SIZE, line > 1 ? "byte %zu, line %zu" : "byte %zu", at, line);
+	return ret;
+}
+
 static int parse_checked(const char *text, size_t size, struct json_object **ret,
 	struct json_tokener *tokener, struct sbx_err *err)
 {
 	enum json_tokener_error error;
 	SBX_JSON struct json_object *object = NULL;
+	char where[POSITION_SIZE];
 	size_t end;
 
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
@@ -107,12 +121,12 @@ static int parse_checked(const char *text, size_t size, struct json_object **ret
 	if (error == json_tokener_continue)
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "JSON ends too early");
 	if (error != json_tokener_success)
-		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "not JSON: %s at byte %zu",
-			json_tokener_error_desc(error), end);
+		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "not JSON: %s at %s",
+			json_tokener_error_desc(error), position(text, end, where));
 	end = skip_space(text, size, end);
 	if (end < size)
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
-			"more text after the JSON value at byte %zu", end);
+			"more text after the JSON value at %s", position(text, end, where));
 	*ret = sbx_take(&object);
 	return 0;
 }
@@ -120,6 +134,7 @@ static int parse_checked(const char *text, size_t size, struct json_object **ret
 int sbx_json_parse(const char *text, size_t size, struct json_object **ret, struct sbx_err *err)
 {
 	struct json_tokener *tokener;
+	char where[POSITION_SIZE];
 	ssize_t at;
 	int r;
 
@@ -130,8 +145,8 @@ int sbx_json_parse(const char *text, size_t size, struct json_object **ret, stru
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "JSON text is not valid UTF-8");
 	at = find_lexical_error(text, size);
 	if (at >= 0)
-		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL,
-			"not JSON: byte 0x%02x at byte %zd", (unsigned char)text[at], at);
+		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "not JSON: byte 0x%02x at %s",
+			(unsigned char)text[at], position(text, (size_t)at, where));
 	if (skip_space(text, size, 0) == size)
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "JSON text is empty");
 	tokener = json_tokener_new_ex(SBX_JSON_DEPTH_MAX);

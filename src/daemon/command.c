@@ -268,6 +268,7 @@ static void set_status(struct command *command, int wait_status)
 		command->status = code == 0 ? "ok" : "error";
 	}
 	command_note_limits(command);
+	command_note_filter(command, wait_status);
 }
 
 void command_exited(struct command *command, int wait_status)

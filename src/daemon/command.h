@@ -125,6 +125,8 @@ void command_add_note(struct command *command, const char *text);
 /* Before it starts, and when it has ended: what happened between is noted. */
 void command_count_limits(struct command *command);
 void command_note_limits(struct command *command);
+/* When its end looks like that of a program which the system call filter killed. */
+void command_note_filter(struct command *command, int wait_status);
 /* A new array, one string for each line. */
 struct json_object *command_notes(const struct command *command);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a command's result says in plain words about limits and accidents. */
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "command.h"
 #include "slots.h"
@@ -37,6 +39,29 @@ void command_note_limits(struct command *command)
 		abort();
 	if (text.size)
 		command_add_note(command, text.data);
+}
+
+/* A shell tells of a program that died from a signal by its own exit code. */
+static bool is_from_signal(int wait_status, int sig)
+{
+	return WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) == sig
+					: WEXITSTATUS(wait_status) == 128 + sig;
+}
+
+void command_note_filter(struct command *command, int wait_status)
+{
+	const struct sbx_sandbox *sandbox = &command->daemon->sandbox;
+	SBX_BUF struct sbx_buf text = SBX_BUF_INIT;
+
+	if (!is_from_signal(wait_status, SIGSYS))
+		return;
+	if (sbx_buf_printf(&text,
+		    "system call filter: a program was killed (SIGSYS) for a call that %s does not "
+		    "permit; 'strace -f' shows which call",
+		    sandbox->seccomp_profile ? sandbox->seccomp_profile
+					     : "a filter of its own or the sandbox's policy") < 0)
+		abort();
+	command_add_note(command, text.data);
 }
 
 struct json_object *command_notes(const struct command *command)

@@ -315,6 +315,7 @@ static int open_rootfs(const struct start *start, int *ret_fd, struct sbx_err *e
 
 static int start_spawner(struct start *start, struct sbx_err *err)
 {
+	SBX_BUF struct sbx_buf policy = SBX_BUF_INIT;
 	SBX_CLOSE int rootfs_fd = -EBADF;
 	const struct sbx_sandbox *sandbox = &start->daemon.sandbox;
 	struct sbx_spawner_config config = {
@@ -322,7 +323,6 @@ static int start_spawner(struct start *start, struct sbx_err *err)
 		.root_at = sandbox->root_at,
 		.rootfs_fd = -EBADF,
 		.id_base = sandbox->id_base,
-		.seccomp_profile = sandbox->seccomp_profile,
 		.tmp_bytes = tmp_bytes(start->daemon.cgroups),
 		.layers_fd = start->daemon.context.layers_fd,
 		.sessions_fd = start->daemon.context.sessions_fd,
@@ -333,6 +333,10 @@ static int start_spawner(struct start *start, struct sbx_err *err)
 	if (r == 0)
 		r = open_rootfs(start, &rootfs_fd, err);
 	config.rootfs_fd = rootfs_fd;
+	if (r == 0)
+		r = sbx_sandbox_policy(start->daemon.context.sandbox_fd, sandbox, &policy, err);
+	if (sandbox->seccomp_digest)
+		config.seccomp_policy = &policy;
 	return r < 0 ? r : sbx_spawner_start(&config, &start->spawner, err);
 }
 

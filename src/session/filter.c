@@ -19,6 +19,7 @@
 
 #include "sbx/fs.h"
 #include "sbx/json.h"
+#include "sbx/policy.h"
 
 #define X32_BIT    0x40000000 /* x32 calls have it in their number */
 #define ARGS_MAX   6
@@ -124,11 +125,14 @@ static int read_action(struct json_object *o, const char *key, const char *errno
 {
 	const char *name = sbx_json_string(o, key, NULL);
 	const struct action *action = find_action(name);
+	struct json_object *errno_value = sbx_json_member(o, errno_key);
 	int64_t number = sbx_json_int(o, errno_key, EPERM);
 
 	if (!action)
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "%s \"%s\" is not supported",
 			key, name ? name : "");
+	if (errno_value && !json_object_is_type(errno_value, json_type_int))
+		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "%s is not a number", errno_key);
 	if (number < 1 || number > 4095) /* MAX_ERRNO */
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "%s %lld is not an error number",
 			errno_key, (long long)number);
@@ -137,14 +141,33 @@ static int read_action(struct json_object *o, const char *key, const char *errno
 	return 0;
 }
 
+/* 64 bits without a sign: what does not fit would become another value. */
+static int check_value(struct json_object *o, const char *key, bool required, struct sbx_err *err)
+{
+	struct json_object *value = sbx_json_member(o, key);
+
+	if ((!value && !required) ||
+		(json_object_is_type(value, json_type_int) && (json_object_get_int64(value) >= 0)))
+		return 0;
+	return sbx_err_kind(
+		err, SBX_KIND_INVALID, EINVAL, "args: %s must be a number from 0 to 2^64 - 1", key);
+}
+
 static int read_arg(struct json_object *o, struct scmp_arg_cmp *ret, struct sbx_err *err)
 {
 	static const char *const members[] = {"index", "value", "valueTwo", "op", NULL};
 	const char *op = sbx_json_string(o, "op", "");
 	int64_t index = sbx_json_int(o, "index", -1);
 	size_t i = 0;
-	int r = check_members(o, members, "args", err);
+	int r;
 
+	if (!json_object_is_type(o, json_type_object))
+		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "args: not an object");
+	r = check_members(o, members, "args", err);
+	if (r >= 0)
+		r = check_value(o, "value", true, err);
+	if (r >= 0)
+		r = check_value(o, "valueTwo", false, err);
 	if (r < 0)
 		return r;
 	while (i < SBX_N_ELEMENTS(operators) && strcmp(operators[i].name, op))
@@ -173,8 +196,11 @@ static int read_args(struct json_object *o, struct rule *rule, struct sbx_err *e
 {
 	struct json_object *args = sbx_json_member(o, "args");
 	unsigned int seen = 0;
-	size_t n = args ? json_object_array_length(args) : 0;
+	size_t n;
 
+	if (args && !json_object_is_type(args, json_type_array))
+		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "args is not an array");
+	n = args ? json_object_array_length(args) : 0;
 	if (n > SBX_N_ELEMENTS(rule->args))
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "more than %zu args",
 			SBX_N_ELEMENTS(rule->args));
@@ -231,8 +257,11 @@ static int note_plain(
 static int add_call(
 	struct compiler *c, const struct rule *rule, const char *name, struct sbx_err *err)
 {
-	int number = seccomp_syscall_resolve_name(name);
+	int number = name ? seccomp_syscall_resolve_name(name) : 0;
 
+	if (!name)
+		return sbx_err_kind(
+			err, SBX_KIND_INVALID, EINVAL, "names: an element is not a string");
 	if (number == __NR_SCMP_ERROR) {
 		if (!rule->action->permits && c->default_action == SCMP_ACT_ALLOW)
 			return sbx_err_kind(err, SBX_KIND_INVALID, ENOSYS,
@@ -256,14 +285,25 @@ static int add_call(
 	return rule->value == c->default_action ? 0 : add_to(c->rules, rule, number, name, err);
 }
 
+/* NULL when the element is no string. */
+static const char *string_at(struct json_object *array, size_t i)
+{
+	struct json_object *o = json_object_array_get_idx(array, i);
+
+	return json_object_is_type(o, json_type_string) ? json_object_get_string(o) : NULL;
+}
+
 static int add_rule(struct compiler *c, struct json_object *o, struct sbx_err *err)
 {
 	static const char *const members[] = {
 		"names", "action", "errnoRet", "args", "comment", NULL};
 	struct json_object *names = sbx_json_member(o, "names");
 	struct rule rule = {0};
-	int r = check_members(o, members, "syscalls", err);
+	int r;
 
+	if (!json_object_is_type(o, json_type_object))
+		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "not an object");
+	r = check_members(o, members, "a rule", err);
 	if (r >= 0)
 		r = read_action(o, "action", "errnoRet", &rule.action, &rule.value, err);
 	if (r >= 0)
@@ -273,8 +313,7 @@ static int add_rule(struct compiler *c, struct json_object *o, struct sbx_err *e
 	if (!json_object_is_type(names, json_type_array))
 		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "a rule has no \"names\"");
 	for (size_t i = 0; i < json_object_array_length(names) && r >= 0; i++)
-		r = add_call(
-			c, &rule, json_object_get_string(json_object_array_get_idx(names, i)), err);
+		r = add_call(c, &rule, string_at(names, i), err);
 	return r;
 }
 
@@ -282,7 +321,7 @@ static int add_architecture(struct compiler *c, const char *name, struct sbx_err
 {
 	scmp_filter_ctx both[] = {c->refusals, c->rules};
 
-	for (size_t i = 0; i < SBX_N_ELEMENTS(architectures); i++) {
+	for (size_t i = 0; name && i < SBX_N_ELEMENTS(architectures); i++) {
 		if (strcmp(architectures[i].name, name))
 			continue;
 		for (size_t k = 0; k < SBX_N_ELEMENTS(both); k++) {
@@ -294,8 +333,8 @@ static int add_architecture(struct compiler *c, const char *name, struct sbx_err
 		}
 		return 0;
 	}
-	return sbx_err_kind(
-		err, SBX_KIND_INVALID, EINVAL, "architecture \"%s\" is not supported", name);
+	return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "architectures: \"%s\" is not supported",
+		name ? name : "");
 }
 
 static int add_all(struct compiler *c, struct json_object *policy, struct sbx_err *err)
@@ -307,13 +346,14 @@ static int add_all(struct compiler *c, struct json_object *policy, struct sbx_er
 	if (!json_object_is_type(rules, json_type_array))
 		return sbx_err_kind(
 			err, SBX_KIND_INVALID, EINVAL, "a policy needs an array \"syscalls\"");
+	if (arches && !json_object_is_type(arches, json_type_array))
+		return sbx_err_kind(err, SBX_KIND_INVALID, EINVAL, "architectures is not an array");
 	for (size_t i = 0; arches && i < json_object_array_length(arches) && r >= 0; i++)
-		r = add_architecture(
-			c, json_object_get_string(json_object_array_get_idx(arches, i)), err);
+		r = add_architecture(c, string_at(arches, i), err);
 	for (size_t i = 0; i < json_object_array_length(rules) && r >= 0; i++) {
 		r = add_rule(c, json_object_array_get_idx(rules, i), err);
 		if (r < 0)
-			return sbx_err_wrap(err, r, "rule %zu", i);
+			return sbx_err_wrap(err, r, "syscalls[%zu]", i);
 	}
 	return r;
 }
@@ -453,11 +493,10 @@ static int read_default(struct sbx_buf *ret, struct sbx_err *err)
 		path[n] = '\0';
 		slash = strrchr(path, '/');
 		(void)strcpy(slash ? slash : path, name); /* the buffer has room for it */
-		if (sbx_fs_read_at(AT_FDCWD, path, SBX_SECCOMP_PROFILE_MAX, ret) == 0)
+		if (sbx_fs_read_at(AT_FDCWD, path, SBX_POLICY_MAX, ret) == 0)
 			return 0;
 	}
-	r = sbx_fs_read_at(
-		AT_FDCWD, SBX_DATADIR "/seccomp/default.json", SBX_SECCOMP_PROFILE_MAX, ret);
+	r = sbx_fs_read_at(AT_FDCWD, SBX_DATADIR "/seccomp/default.json", SBX_POLICY_MAX, ret);
 	return r < 0 ? sbx_err_set(err, -r, "read %s: %m", SBX_DATADIR "/seccomp/default.json") : 0;
 }
 
@@ -467,7 +506,7 @@ int sbx_filter_load(const char *path, struct sbx_filter *ret, struct sbx_err *er
 	int r = 0;
 
 	if (path)
-		r = sbx_fs_read_at(AT_FDCWD, path, SBX_SECCOMP_PROFILE_MAX, &text);
+		r = sbx_fs_read_at(AT_FDCWD, path, SBX_POLICY_MAX, &text);
 	if (r < 0)
 		return sbx_err_set(err, -r, "read seccomp policy %s: %m", path);
 	if (!path)

@@ -7,8 +7,6 @@
 
 #include "sbx/err.h"
 
-#define SBX_SECCOMP_PROFILE_MAX (1u << 20) /* bytes of a policy file */
-
 struct sbx_filter {
 	struct sock_filter *code;
 	unsigned short n;

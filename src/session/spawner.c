@@ -94,9 +94,16 @@ static int fork_spawner(const struct sbx_spawner_config *config, const struct sb
 	return 0;
 }
 
-static int load_filter(const char *path, struct sbx_filter *ret, struct sbx_err *err)
+static int load_filter(
+	const struct sbx_spawner_config *config, struct sbx_filter *ret, struct sbx_err *err)
 {
-	return sbx_filter_load(path, ret, err);
+	const struct sbx_buf *policy = config->seccomp_policy;
+	int r;
+
+	if (!policy)
+		return sbx_filter_load(config->seccomp_profile, ret, err);
+	r = sbx_filter_compile(policy->data ? policy->data : "", policy->size, ret, err);
+	return r < 0 ? sbx_err_wrap(err, r, "the sandbox's own seccomp policy") : 0;
 }
 
 static void free_spawner(struct sbx_spawner **s)
@@ -112,7 +119,7 @@ int sbx_spawner_start(
 	int r;
 
 	/* here, not in the spawner: the process that mounts does not parse JSON */
-	r = load_filter(config->seccomp_profile, &filter, err);
+	r = load_filter(config, &filter, err);
 	if (r < 0)
 		return r;
 	s = calloc(1, sizeof(*s));

@@ -12,6 +12,7 @@
 
 #include "head_log.h"
 #include "import.h"
+#include "sbx/digest.h"
 #include "sbx/fs.h"
 #include "sbx/owners.h"
 #include "state.h"
@@ -130,6 +131,34 @@ static int mark_owner(
 	return 0;
 }
 
+/* sandbox.json has its digest already; finish() makes both durable before they are seen. */
+static int copy_policy(
+	const struct making *making, const struct sbx_sandbox *sandbox, struct sbx_err *err)
+{
+	const struct sbx_buf *policy = sandbox->seccomp_policy;
+	int r = 0;
+
+	if (policy)
+		r = sbx_fs_write_at(making->sandbox_fd, SBX_SANDBOX_SECCOMP, 0600, policy->data,
+			policy->size, 0);
+	return r < 0 ? sbx_err_set(err, -r, "write " SBX_SANDBOX_SECCOMP ": %m") : 0;
+}
+
+static int note_policy(struct sbx_sandbox *sandbox)
+{
+	const struct sbx_buf *policy = sandbox->seccomp_policy;
+	char hex[SBX_DIGEST_HEX_SIZE];
+	struct sbx_digest digest;
+
+	if (!policy)
+		return 0;
+	sbx_digest_bytes(policy->data, policy->size, &digest);
+	sbx_digest_hex(&digest, hex);
+	free(sandbox->seccomp_digest);
+	sandbox->seccomp_digest = strdup(hex);
+	return sandbox->seccomp_digest ? 0 : -ENOMEM;
+}
+
 /* Makes it durable, then visible. */
 static int finish(struct making *making, const struct sbx_sandbox *sandbox, struct sbx_err *err)
 {
@@ -171,6 +200,9 @@ int sbx_sandbox_create(const char *state_root, struct sbx_sandbox *sandbox, int 
 	sandbox->source_uid = source.st_uid;
 	sandbox->source_gid = source.st_gid;
 	sandbox->created_ns = now_ns();
+	r = note_policy(sandbox);
+	if (r < 0)
+		return sbx_err_set(err, -r, "create %s: %m", sandbox->id);
 	r = state_reserve(making.state_fd, sandbox, &making.sandbox_fd, err);
 	if (r < 0)
 		return r;
@@ -184,6 +216,8 @@ int sbx_sandbox_create(const char *state_root, struct sbx_sandbox *sandbox, int 
 			source_fd, &source, making.tree_fd, progress, data, ret_report, err);
 	if (r == 0)
 		r = mark_owner(&making, sandbox, err);
+	if (r == 0)
+		r = copy_policy(&making, sandbox, err);
 	if (r == 0)
 		r = describe_base(&making, sandbox, err);
 	if (r == 0)

@@ -4,9 +4,13 @@
 #include <string.h>
 
 #include "fields.h"
+#include "sbx/digest.h"
+#include "sbx/fs.h"
 #include "sealed.h"
 
 #define SANDBOX_FIELD(member, kind) FIELD_OF(struct sbx_sandbox, member, #member, kind)
+
+#define POLICY_MAX (4u << 20) /* more than any that create takes */
 
 static const struct field sandbox_fields[] = {
 	FIELD_OF(struct sbx_sandbox, id, "sandbox_id", FIELD_ARRAY),
@@ -17,6 +21,7 @@ static const struct field sandbox_fields[] = {
 	SANDBOX_FIELD(network, FIELD_STRING),
 	FIELD_STRINGS(struct sbx_sandbox, allow, "allow"),
 	FIELD_OPTIONAL(struct sbx_sandbox, seccomp_profile, "seccomp_profile"),
+	FIELD_OPTIONAL(struct sbx_sandbox, seccomp_digest, "seccomp_digest"),
 	FIELD_OPTIONAL(struct sbx_sandbox, source, "source"),
 	SANDBOX_FIELD(source_uid, FIELD_U32),
 	SANDBOX_FIELD(source_gid, FIELD_U32),
@@ -63,6 +68,8 @@ static const char *sandbox_damage(const struct sbx_sandbox *sandbox)
 		return "the id range is not one of ours";
 	if (sandbox->root_at[0] != '/')
 		return "the workspace root is not absolute";
+	if (!sandbox->seccomp_profile != !sandbox->seccomp_digest)
+		return "seccomp_profile and seccomp_digest belong together";
 	return NULL;
 }
 
@@ -84,6 +91,27 @@ int sbx_sandbox_load(int sandbox_fd, struct sbx_sandbox *ret, struct sbx_err *er
 		return sbx_err_set(err, EBADMSG, SANDBOX_JSON " is damaged: %s", damage);
 	*ret = sandbox;
 	sandbox = (struct sbx_sandbox){0};
+	return 0;
+}
+
+int sbx_sandbox_policy(
+	int sandbox_fd, const struct sbx_sandbox *sandbox, struct sbx_buf *ret, struct sbx_err *err)
+{
+	char hex[SBX_DIGEST_HEX_SIZE];
+	struct sbx_digest digest;
+	int r;
+
+	if (!sandbox->seccomp_digest)
+		return 0;
+	r = sbx_fs_read_at(sandbox_fd, SBX_SANDBOX_SECCOMP, POLICY_MAX, ret);
+	if (r < 0)
+		return sbx_err_set(err, -r, "read " SBX_SANDBOX_SECCOMP " of the sandbox: %m");
+	sbx_digest_bytes(ret->data ? ret->data : "", ret->size, &digest);
+	sbx_digest_hex(&digest, hex);
+	if (strcmp(hex, sandbox->seccomp_digest))
+		return sbx_err_set(err, EBADMSG,
+			SBX_SANDBOX_SECCOMP " is not the policy that the sandbox was created with; "
+					    "put that back, or create the sandbox again");
 	return 0;
 }
 

@@ -197,6 +197,31 @@ static const struct {
 	 "\"action\": \"SCMP_ACT_ERRNO\"}, {\"names\": [\"getppid\"], \"action\": "
 	 "\"SCMP_ACT_TRAP\"}]}",
 		"getppid: two rules contradict each other"},
+	{"{\"defaultAction\": \"SCMP_ACT_ALLOW\",\n\n\"syscalls\": [}", "line 3"},
+	{"{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"architectures\": [null], \"syscalls\": []}",
+		"architectures"},
+	{"{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"architectures\": {}, \"syscalls\": []}",
+		"architectures is not an array"},
+	{"{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": [{\"names\": [\"getppid\"], "
+	 "\"action\": \"SCMP_ACT_ERRNO\"}, 7]}",
+		"syscalls[1]: not an object"},
+	{"{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": [{\"names\": [null], "
+	 "\"action\": \"SCMP_ACT_ERRNO\"}]}",
+		"syscalls[0]: names: an element is not a string"},
+	{"{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": [{\"names\": [\"getppid\"], "
+	 "\"action\": \"SCMP_ACT_ERRNO\", \"errnoRet\": \"EPERM\"}]}",
+		"errnoRet is not a number"},
+	{"{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": [{\"names\": [\"getppid\"], "
+	 "\"action\": \"SCMP_ACT_ERRNO\", \"args\": {}}]}",
+		"args is not an array"},
+	{"{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": [{\"names\": [\"getppid\"], "
+	 "\"action\": \"SCMP_ACT_ERRNO\", \"args\": [{\"index\": 0, \"value\": \"7\", \"op\": "
+	 "\"SCMP_CMP_EQ\"}]}]}",
+		"args: value must be a number"},
+	{"{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": [{\"names\": [\"getppid\"], "
+	 "\"action\": \"SCMP_ACT_ERRNO\", \"args\": [{\"index\": 0, \"value\": -1, \"op\": "
+	 "\"SCMP_CMP_EQ\"}]}]}",
+		"args: value must be a number"},
 };
 
 Test(filter, bad_policies_are_refused_by_what_is_wrong)
