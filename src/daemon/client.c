@@ -29,6 +29,8 @@ static void request_free(struct request *request)
 	if (request->client) {
 		TAILQ_REMOVE(&request->client->requests, request, entry);
 		request->client->n_requests--;
+	} else {
+		TAILQ_REMOVE(&request->daemon->orphans, request, entry);
 	}
 	sbx_timer_free(request->timer);
 	sbx_json_put(&request->args);
@@ -199,7 +201,9 @@ static void client_free(struct client *client)
 			request->cancel(request);
 			request_free(request);
 		} else {
+			TAILQ_REMOVE(&client->requests, request, entry);
 			request->client = NULL;
+			TAILQ_INSERT_TAIL(&daemon->orphans, request, entry);
 		}
 	}
 	channel_free(client->channel);
@@ -340,4 +344,12 @@ void clients_free(struct daemon *daemon)
 	sbx_fd_close(&daemon->listen_fd);
 	while ((client = TAILQ_FIRST(&daemon->clients)))
 		client_free(client);
+}
+
+void requests_free(struct daemon *daemon)
+{
+	struct request *request;
+
+	while ((request = TAILQ_FIRST(&daemon->orphans)))
+		request_free(request);
 }

@@ -13,7 +13,7 @@
 #define CLIENT_REQUESTS_MAX 1024 /* of one client in flight */
 
 struct request {
-	TAILQ_ENTRY(request) entry; /* in its client's list */
+	TAILQ_ENTRY(request) entry; /* in its client's list, or the daemon's of orphans */
 	TAILQ_ENTRY(request) wait;  /* in the list of the thing it waits for */
 	struct daemon *daemon;
 	struct client *client; /* NULL when it has gone */
@@ -30,6 +30,7 @@ struct request {
 	void (*progress)(struct request *request);
 	uint64_t next_row; /* command_tail */
 	void *waiting_on;  /* for cancel and timer callbacks */
+	struct session *session; /* whose root a worker holds for it; NULL: none */
 	struct sbx_timer *timer;
 	bool due;                       /* has waited as long as it may */
 	uint64_t stdin_size, stdin_end; /* write_command_stdin: its bytes and where they end */
@@ -37,6 +38,8 @@ struct request {
 
 int clients_listen(struct daemon *daemon, struct sbx_err *err);
 void clients_free(struct daemon *daemon);
+/* At the end: requests that nobody will answer any more. */
+void requests_free(struct daemon *daemon);
 
 void request_result(struct request *request, struct json_object *result); /* takes result */
 void request_result_text(struct request *request, const char *json, size_t size);

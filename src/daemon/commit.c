@@ -24,6 +24,7 @@ enum kind {
 
 struct publication {
 	TAILQ_ENTRY(publication) entry;
+	TAILQ_ENTRY(publication) in_all;
 	struct commits *commits;
 	enum kind kind;
 	const char *job;          /* the one that prepares it */
@@ -55,7 +56,8 @@ struct commits {
 	void *begin_data;
 	struct publication_list paused_list; /* not even begun */
 	size_t n_paused;
-	size_t n; /* of all publications that are not done */
+	struct publication_list all; /* that are not done */
+	size_t n;
 };
 
 static void sequence(struct commits *commits);
@@ -78,6 +80,7 @@ int commits_new(struct daemon *daemon, struct commits **ret)
 	if (!commits)
 		return -ENOMEM;
 	commits->daemon = daemon;
+	TAILQ_INIT(&commits->all);
 	TAILQ_INIT(&commits->queue);
 	TAILQ_INIT(&commits->accepted);
 	TAILQ_INIT(&commits->writing);
@@ -97,28 +100,17 @@ static void publication_free(struct publication *p)
 	sbx_json_put(&p->result);
 	sbx_head_done(&p->prepared);
 	sbx_stack_done(&p->remove);
+	TAILQ_REMOVE(&p->commits->all, p, in_all);
 	p->commits->n--;
 	free(p);
-}
-
-static void free_list(struct publication_list *list)
-{
-	struct publication *p;
-
-	while ((p = TAILQ_FIRST(list))) {
-		TAILQ_REMOVE(list, p, entry);
-		publication_free(p);
-	}
 }
 
 void commits_free(struct commits *commits)
 {
 	if (!commits)
 		return;
-	free_list(&commits->queue);
-	free_list(&commits->accepted);
-	free_list(&commits->writing);
-	free_list(&commits->paused_list);
+	while (!TAILQ_EMPTY(&commits->all)) /* the other lists end with them */
+		publication_free(TAILQ_FIRST(&commits->all));
 	sbx_head_done(&commits->planned);
 	sbx_buf_done(&commits->batch);
 	free(commits);
@@ -554,6 +546,7 @@ static int publication_start(struct commits *commits, enum kind kind, const char
 		.args = args,
 		.done = done,
 		.data = data};
+	TAILQ_INSERT_TAIL(&commits->all, p, in_all);
 	commits->n++;
 	r = sbx_id_new(SBX_ID_LAYER, p->layer_id);
 	if (r == 0)

@@ -66,6 +66,7 @@ struct daemon {
 
 	struct client_list clients;
 	size_t n_clients;
+	struct request_list orphans; /* requests whose client has gone, and whose work goes on */
 	struct session_list sessions; /* all but the standby */
 	size_t n_sessions;
 	struct session *standby;      /* the next automatic session, its init waiting; or NULL */

@@ -7,13 +7,6 @@
 #include "commit.h"
 #include "session.h"
 
-/* A request that a worker answers. */
-struct file_job {
-	struct request *request;
-	struct session *session; /* whose root the worker holds; NULL: none */
-	bool is_change;
-};
-
 static void fail(struct request *request, int r, const char *what)
 {
 	struct sbx_err err = SBX_ERR_INIT;
@@ -24,13 +17,6 @@ static void fail(struct request *request, int r, const char *what)
 	else
 		(void)sbx_err_set(&err, -r, "%s: %m", what);
 	request_fail(request, &err, NULL);
-}
-
-static void release(struct file_job *job)
-{
-	if (job->session)
-		session_release_root(job->session);
-	free(job);
 }
 
 /* What the tool's caller gets of the result of a change. */
@@ -44,27 +30,38 @@ static void answer_tool(struct request *request, struct json_object *result)
 static void on_done(void *data, const char *text, size_t size, const struct sbx_err *err,
 	struct json_object *details)
 {
-	struct file_job *job = data;
-	SBX_JSON struct json_object *result = NULL;
-	struct sbx_err parse_err = SBX_ERR_INIT;
+	struct request *request = data;
+	struct session *session = request->session;
 
 	if (err)
-		request_fail(job->request, err, details);
-	else if (!job->is_change)
-		request_result_text(job->request, text, size);
-	else if (sbx_json_parse(text, size, &result, &parse_err) < 0)
-		request_fail(job->request, &parse_err, NULL);
+		request_fail(request, err, details);
 	else
-		answer_tool(job->request, result);
-	release(job);
+		request_result_text(request, text, size);
+	if (session)
+		session_release_root(session);
+}
+
+static void on_changed(void *data, const char *text, size_t size, const struct sbx_err *err,
+	struct json_object *details)
+{
+	struct request *request = data;
+	SBX_JSON struct json_object *result = NULL;
+	struct sbx_err parse_err = SBX_ERR_INIT;
+	struct session *session = request->session;
+
+	if (err)
+		request_fail(request, err, details);
+	else if (sbx_json_parse(text, size, &result, &parse_err) < 0)
+		request_fail(request, &parse_err, NULL);
+	else
+		answer_tool(request, result);
+	session_release_root(session);
 }
 
 static bool on_chunk(void *data, const void *bytes, size_t size)
 {
-	struct file_job *job = data;
-
-	(void)request_chunk(job->request, bytes, size); /* its client may be gone */
-	return !request_is_behind(job->request);
+	(void)request_chunk(data, bytes, size); /* its client may be gone */
+	return !request_is_behind(data);
 }
 
 static struct json_object *job_args(const struct request *request)
@@ -87,34 +84,28 @@ static void add_head(struct json_object *args, const struct daemon *daemon)
 	sbx_json_add_int(args, "version", (int64_t)head->version);
 }
 
-static void submit(struct request *request, struct session *session, bool is_change)
+static void submit(struct request *request, struct session *session, job_done_fn done)
 {
-	struct file_job *job = calloc(1, sizeof(*job));
-	struct job_request submission = {
+	struct job_request job = {
 		.name = request->op->name,
+		.args = job_args(request),
 		.fd = session ? session->root_fd : -EBADF,
-		.done = on_done,
+		.done = done,
 		.chunk = on_chunk,
-		.data = job,
+		.data = request,
 	};
 	int r;
 
-	if (!job) {
-		fail(request, -ENOMEM, request->op->name);
-		return;
-	}
-	*job = (struct file_job){.request = request, .session = session, .is_change = is_change};
-	submission.args = job_args(request);
 	if (session)
-		sbx_json_add_int(submission.args, "id_base", request->daemon->sandbox.id_base);
+		sbx_json_add_int(job.args, "id_base", request->daemon->sandbox.id_base);
 	else
-		add_head(submission.args, request->daemon);
-	r = pool_submit(request->daemon->pool, &submission);
+		add_head(job.args, request->daemon);
+	r = pool_submit(request->daemon->pool, &job);
 	if (r < 0) {
-		free(job);
 		fail(request, r, request->op->name);
 		return;
 	}
+	request->session = session;
 	if (session)
 		session->n_file_jobs++;
 }
@@ -140,7 +131,7 @@ static void publish(struct request *request)
 }
 
 /* In a session that is still being prepared the request waits: session_advance() comes back. */
-static void in_session(struct request *request, const char *id, bool is_change)
+static void in_session(struct request *request, const char *id, job_done_fn done)
 {
 	struct sbx_err err = SBX_ERR_INIT;
 	struct session *session = session_find(request->daemon, id, &err);
@@ -150,7 +141,7 @@ static void in_session(struct request *request, const char *id, bool is_change)
 	} else if (session->state == SESSION_PREPARING) {
 		session_hold_request(session, request);
 	} else {
-		submit(request, session, is_change);
+		submit(request, session, done);
 	}
 }
 
@@ -159,9 +150,9 @@ void op_file_read(struct request *request)
 	const char *id = sbx_json_string(request->args, "workspace_session_id", NULL);
 
 	if (id)
-		in_session(request, id, false);
+		in_session(request, id, on_done);
 	else
-		submit(request, NULL, false);
+		submit(request, NULL, on_done);
 }
 
 void op_file_change(struct request *request)
@@ -169,12 +160,12 @@ void op_file_change(struct request *request)
 	const char *id = sbx_json_string(request->args, "workspace_session_id", NULL);
 
 	if (id)
-		in_session(request, id, true);
+		in_session(request, id, on_changed);
 	else
 		publish(request);
 }
 
 void op_read_job(struct request *request)
 {
-	submit(request, NULL, false);
+	submit(request, NULL, on_done);
 }

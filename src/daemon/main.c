@@ -373,6 +373,7 @@ static int start_loop(struct start *start, struct sbx_err *err)
 	int r = sbx_loop_new(&daemon->loop);
 
 	TAILQ_INIT(&daemon->clients);
+	TAILQ_INIT(&daemon->orphans);
 	TAILQ_INIT(&daemon->sessions);
 	TAILQ_INIT(&daemon->commands);
 	TAILQ_INIT(&daemon->squash_waiting);
@@ -426,8 +427,10 @@ static void finish(struct start *start)
 	struct daemon *daemon = &start->daemon;
 
 	daemon->stopping = true;
-	if (daemon->loop)
+	if (daemon->loop) {
 		clients_free(daemon);
+		sessions_kill(daemon);
+	}
 	while (daemon->loop && !TAILQ_EMPTY(&daemon->sessions))
 		session_free(TAILQ_FIRST(&daemon->sessions));
 	session_free(daemon->standby);
@@ -438,6 +441,8 @@ static void finish(struct start *start)
 	sbx_spawner_free(start->spawner);
 	sbx_cgroup_host_free(daemon->cgroups);
 	pool_free(daemon->pool);
+	if (daemon->loop)
+		requests_free(daemon);
 	sbx_timer_free(daemon->idle_timer);
 	sbx_watch_free(daemon->signal_watch);
 	sbx_fd_close(&daemon->signal_fd);

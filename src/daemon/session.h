@@ -47,6 +47,7 @@ struct session {
 	size_t n_file_jobs; /* hold a copy of root_fd: the overlay cannot be released before */
 	int control_fd;
 	struct sbx_watch *control_watch;
+	struct sbx_buf unsent; /* signals that init's socket had no room for: whole messages */
 	int pidfd;
 	struct sbx_watch *pidfd_watch;
 	struct command_list commands; /* not ended: waiting to start, running, or draining */
@@ -71,6 +72,9 @@ int session_new_managed(struct daemon *daemon, struct session **ret, struct sbx_
 int session_adopt(struct daemon *daemon, const char *id, struct sbx_head *base,
 	struct session **ret, struct sbx_err *err);
 void session_free(struct session *session);
+/* At the end of sandboxd: ends every process of every session, and waits for that, so that nothing
+ * holds their control groups any more. What they wrote is for the next start. */
+void sessions_kill(struct daemon *daemon);
 /* NULL, and SBX_KIND_NOT_FOUND in err. */
 struct session *session_find(struct daemon *daemon, const char *id, struct sbx_err *err);
 

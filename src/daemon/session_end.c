@@ -5,6 +5,7 @@
  * → the terminals' last bytes are read → the slot is dropped (the overlay is released) → the upper
  * is published or discarded → the commands that ran in it end, and who waits for them is told.
  */
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 
 #include "sbx/sys.h"
 #include "session_internal.h"
+
+#define KILL_WAIT_NS (5 * SBX_NSEC_PER_SEC) /* for the kernel to end all processes */
 
 static void remove_dir_done(void *data SBX_UNUSED, const char *text SBX_UNUSED,
 	size_t size SBX_UNUSED, const struct sbx_err *err, struct json_object *details SBX_UNUSED)
@@ -304,6 +307,31 @@ void session_stop(struct session *session, enum session_end end)
 	else if (session->state == SESSION_RUNNING)
 		session_kill_init(session);
 	/* PREPARING: session_advance() goes on when the slot is there; else on its way already */
+}
+
+static void wait_for_end(const struct session *session, uint64_t until_ns)
+{
+	uint64_t now = sbx_now_ns();
+	struct pollfd dead = {.fd = session->pidfd, .events = POLLIN};
+
+	if (session->pidfd >= 0 && now < until_ns) /* one that is interrupted is swept later */
+		(void)poll(&dead, 1, (int)((until_ns - now) / SBX_NSEC_PER_MSEC) + 1);
+}
+
+void sessions_kill(struct daemon *daemon)
+{
+	uint64_t until_ns = sbx_now_ns() + KILL_WAIT_NS;
+	struct session *session;
+
+	if (daemon->standby && daemon->standby->pidfd >= 0)
+		(void)sbx_sys_pidfd_signal(daemon->standby->pidfd, SIGKILL); /* dead: as well */
+	TAILQ_FOREACH(session, &daemon->sessions, entry)
+	if (session->pidfd >= 0)
+		(void)sbx_sys_pidfd_signal(session->pidfd, SIGKILL);
+	if (daemon->standby)
+		wait_for_end(daemon->standby, until_ns);
+	TAILQ_FOREACH(session, &daemon->sessions, entry)
+	wait_for_end(session, until_ns);
 }
 
 /* The end of a grace, or of the time in which a managed session without processes keeps its init.

@@ -19,6 +19,7 @@ void session_close_init(struct session *session)
 	sbx_watch_free(sbx_take(&session->pidfd_watch));
 	sbx_fd_close(&session->control_fd);
 	sbx_fd_close(&session->pidfd);
+	sbx_buf_done(&session->unsent);
 }
 
 static struct command *find_command(struct session *session, uint32_t number)
@@ -84,21 +85,48 @@ static void on_message(struct session *session, const struct sbx_init_message *m
 	}
 }
 
-/* Until the socket is full: init answers each START, and then comes the rest. */
+static void watch_control(const struct session *session, bool full)
+{
+	if (session->control_watch)
+		(void)sbx_watch_set(session->control_watch, EPOLLIN | (full ? EPOLLOUT : 0U));
+}
+
+/* Signals come first: an end that somebody waits for is not held up by commands to come. */
+static bool send_unsent(struct session *session)
+{
+	while (session->unsent.size) {
+		struct sbx_init_message message;
+
+		memcpy(&message, session->unsent.data, sizeof(message));
+		if (sbx_init_send(session->control_fd, &message, -EBADF) == -EAGAIN)
+			return false;
+		sbx_buf_consume(&session->unsent, sizeof(message)); /* or init is dead */
+	}
+	return true;
+}
+
+/* Until the socket is full; then the rest when init has read. */
 static void send_waiting(struct session *session)
 {
+	bool full = !send_unsent(session);
 	struct command *command;
 
 	TAILQ_FOREACH(command, &session->commands, in_session)
-	if (command->state == COMMAND_WAITING &&
-		command_send_start(command, session->control_fd) == -EAGAIN)
-		return;
+	{
+		if (full)
+			break;
+		if (command->state == COMMAND_WAITING)
+			full = command_send_start(command, session->control_fd) == -EAGAIN;
+	}
+	watch_control(session, full);
 }
 
-static void on_control(void *data, uint32_t events SBX_UNUSED)
+static void on_control(void *data, uint32_t events)
 {
 	struct session *session = data;
 
+	if (events & EPOLLOUT)
+		send_waiting(session);
 	while (session->control_fd >= 0) {
 		struct sbx_init_message message;
 		SBX_CLOSE int fd = -EBADF;
@@ -116,7 +144,6 @@ static void on_control(void *data, uint32_t events SBX_UNUSED)
 		on_message(session, &message, &fd);
 		if (session->state != SESSION_RUNNING)
 			return;
-		send_waiting(session); /* init has read: what did not fit before may now */
 	}
 }
 
@@ -222,7 +249,10 @@ void session_signal(struct session *session, uint32_t command_number, int sig)
 		.code = sig,
 	};
 
-	if (session->control_fd >= 0)
-		(void)sbx_init_send(
-			session->control_fd, &message, -EBADF); /* dead: nothing to signal */
+	if (session->control_fd < 0)
+		return;
+	if (sbx_buf_append(&session->unsent, &message, sizeof(message)) < 0)
+		daemon_log("signal %d for session %s is lost: no memory", sig, session->id);
+	else
+		send_waiting(session); /* to an init that is dead: nothing is left to signal */
 }

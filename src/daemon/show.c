@@ -279,7 +279,7 @@ void op_command_show(struct request *request)
 		request_result(request, describe_command(command));
 }
 
-static void stop_tailing(struct request *request)
+static void stop_watching(struct request *request)
 {
 	struct command *command = request->waiting_on;
 
@@ -319,7 +319,7 @@ static void on_output(struct request *request)
 	(void)send_rows(request, command, ended); /* a client that has gone is noticed elsewhere */
 	if (!ended || request_is_behind(request))
 		return;
-	stop_tailing(request);
+	stop_watching(request);
 	request_result(request, describe_command(command));
 }
 
@@ -344,10 +344,21 @@ void op_command_tail(struct request *request)
 		return;
 	}
 	request->waiting_on = command;
-	request->cancel = stop_tailing;
+	request->cancel = stop_watching;
 	request->progress = on_output;
 	TAILQ_INSERT_TAIL(&command->waiters, request, wait);
 	on_output(request);
+}
+
+/* Its rows are for those who read them: the end alone is told here. */
+static void on_killed(struct request *request)
+{
+	const struct command *command = request->waiting_on;
+
+	if (command->state != COMMAND_ENDED)
+		return;
+	stop_watching(request);
+	request_result(request, describe_command(command));
 }
 
 void op_command_kill(struct request *request)
@@ -365,7 +376,10 @@ void op_command_kill(struct request *request)
 		return;
 	}
 	command_kill(command);
-	command_wait(command, request, UINT64_MAX / 2);
+	request->waiting_on = command;
+	request->cancel = stop_watching;
+	request->progress = on_killed;
+	TAILQ_INSERT_TAIL(&command->waiters, request, wait);
 }
 
 void op_stop(struct request *request)

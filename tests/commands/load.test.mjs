@@ -105,7 +105,9 @@ test('floods are bounded, and others are served', async (t) => {
 		const begun = performance.now();
 		let ended = false, peak = 0;
 		const answers = [];
-		const running = lab.exec(cmd, { timeout_ms }).finally(() => (ended = true));
+		const running = lab.exec(cmd, { timeout_ms })
+			.then((state) => (state.status === 'running' ? lab.finish(state) : state))
+			.finally(() => (ended = true));
 		while (!ended) {
 			const sent = performance.now();
 			assert.equal((await lab.exec('echo small', {}, other)).output, 'small\n');
@@ -133,7 +135,8 @@ test('floods are bounded, and others are served', async (t) => {
 		for (let i = 1; i <= 20; i++) {
 			const begun = performance.now();
 			const at = Math.floor((done.total_lines * i) / 21);
-			assert.equal((await lab.lines(done, at, 3)).output, 'y\ny\ny\n');
+			// of a minute the middle is dropped: those rows say so
+			assert.match((await lab.lines(done, at, 3)).output, /^(y\n|\[row dropped.*\]\n){3}$/);
 			took.push(performance.now() - begun);
 		}
 		t.diagnostic(`a window of ${done.total_lines} rows: median ${median(took).toFixed(1)} ms`);

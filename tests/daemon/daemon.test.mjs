@@ -2,25 +2,34 @@
 // sandboxd under what clients, workers and sessions can do to it: every request is answered once,
 // and nothing that one of them does bars the others.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createConnection } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'node:test';
 import { promisify } from 'node:util';
-import { State, until, within } from '../support.mjs';
+import { serverPath, State, until, within } from '../support.mjs';
 import { cpuMs, descendants, residentBytes, Wire } from './wire.mjs';
 
 const exec = (wire, cmd, more = {}) =>
 	wire.result('exec_command', { cmd, yield_time_ms: 50_000, ...more });
 
 /** A sandbox, its daemon's pid, and a client. */
-async function start(t, files) {
+async function start(t, files, name = 'daemon') {
 	const state = await State.make(t);
-	const id = await state.sandbox('daemon', files);
+	const id = await state.sandbox(name, files);
 	const { daemon_pid: pid } = await state.adminJson('inspect', id);
 	const wire = await Wire.connect(t, state, id);
 	return { state, id, pid, wire };
+}
+
+/** The init of the session in which a program runs. */
+async function initOf(daemonPid, program) {
+	const all = await descendants(daemonPid);
+	let found = all.find(({ name }) => name === program);
+	while (found && found.name !== 'sbx-init') found = all.find(({ pid }) => pid === found.parent);
+	return found?.pid;
 }
 
 async function managed(wire) {
@@ -36,6 +45,65 @@ test('as many commands as a session may run, asked for at once, all run', async 
 	const results = await Promise.all(asked);
 	for (const [i, result] of results.entries())
 		assert.deepEqual([result.status, result.output], ['ok', `number ${i}\n`]);
+});
+
+test('a signal is not lost when the socket of an init is full', async (t) => {
+	const { wire, pid } = await start(t);
+	const inside = { workspace_session_id: await managed(wire) };
+	const victim = await exec(wire, 'exec sleep 1000', { ...inside, yield_time_ms: 0 });
+	const init = await until(() => initOf(pid, 'sleep'), 'the command');
+	process.kill(init, 'SIGSTOP');
+	const others = Array.from({ length: 250 }, () => exec(wire, 'true', inside));
+	await wire.result('inspect'); // all of them have been taken up
+	const killed = wire.result('command_kill', { command_session_id: victim.command_session_id });
+	await sleep(2500); // longer than the grace: neither signal finds room
+	process.kill(init, 'SIGCONT');
+	assert.equal((await killed).status, 'cancelled');
+	for (const { status } of await Promise.all(others)) assert.equal(status, 'ok');
+});
+
+test('a kill leaves the rows to those who read them', async (t) => {
+	const { wire } = await start(t);
+	const stubborn = "trap 'echo told' TERM; echo up; while :; do read -rt 0.1 x; done";
+	const { command_session_id, output } = await exec(wire, stubborn, { yield_time_ms: 0 });
+	const shown = async () => (await wire.result('read_command_lines', { command_session_id })).output;
+	await until(async () => /up/.test(await shown()), 'its start');
+	const killed = wire.result('command_kill', { command_session_id });
+	await until(async () => /told/.test(await shown()), 'the first signal');
+	const done = await wire.result('write_command_stdin', { command_session_id, stdin: '', yield_time_ms: 50_000 });
+	assert.deepEqual([done.status, output + done.output], ['cancelled', 'up\ntold\n']);
+	assert.deepEqual([(await killed).status, (await killed).output], ['cancelled', undefined]);
+});
+
+test('sandboxd ends in order with everything in flight, and its control groups with it', async (t) => {
+	const name = `ends${process.pid}`;
+	const { state, id, pid } = await start(t, { 'a.txt': 'one\n' }, name);
+	process.kill(pid, 'SIGTERM');
+	await until(() => !existsSync(`/proc/${pid}`), 'the end of the first sandboxd');
+	const child = spawn(join(dirname(serverPath), 'sandboxd'), [id], { env: state.env, stdio: 'ignore' });
+	const ended = new Promise((done) => child.on('exit', (code, signal) => done({ code, signal })));
+	t.after(() => child.kill('SIGKILL'));
+	await until(() => existsSync(join(state.env.SBX_STATE_DIR, id, 'sandboxd.sock')), 'its socket');
+	const wire = await Wire.connect(t, state, id);
+	const later = (op, args) => wire.ask(op, args).catch(() => {});
+	const inside = { workspace_session_id: await managed(wire) };
+	await exec(wire, "trap '' TERM; echo w >w; sleep 1000", { ...inside, yield_time_ms: 0 });
+	const busy = await exec(wire, 'for i in $(seq 3000); do echo $i >f$i; done; read -r go', { yield_time_ms: 0 });
+	later('write_command_stdin', { command_session_id: busy.command_session_id, stdin: 'go\n' });
+	later('session_publish', { ...inside, force: true });
+	for (let i = 0; i < 20; i++) {
+		later('file_write', { path: `t${i}`, content: 'x'.repeat(100_000) });
+		later('file_read', { path: 'a.txt', ...(i % 2 ? inside : {}) });
+		later('exec_command', { cmd: `echo ${i} >e${i}` });
+	}
+	later('verify');
+	later('command_tail', { command_session_id: busy.command_session_id, follow: true });
+	await wire.result('inspect');
+	child.kill('SIGTERM');
+	assert.deepEqual(await within(ended, 'its end'), { code: 0, signal: null });
+	const { stdout } = await promisify(execFile)('find',
+		['/sys/fs/cgroup', '-type', 'd', '-name', `${name}@*`]);
+	assert.equal(stdout, '');
 });
 
 test('a dead init of the session kept ready costs nobody an error', async (t) => {

@@ -125,7 +125,8 @@ export class RawServer {
 			this.lines.push(...parts);
 			for (const wake of this.waiting.splice(0)) wake();
 		});
-		this.process.stdout?.on('end', () => {
+		this.process.stdout?.on('close', () => {
+			this.ended = true;
 			if (rest) this.lines.push(`incomplete line: ${rest}`);
 			for (const wake of this.waiting.splice(0)) wake();
 		});
@@ -138,11 +139,12 @@ export class RawServer {
 		this.process.stdin.write(raw ? message : `${JSON.stringify(message)}\n`);
 	}
 
-	/** Takes the first line, waiting or not yet there, that fits. */
+	/** Takes the first line, waiting or not yet there, that fits; fails when none can come. */
 	async line(fits = () => true, what = 'a line') {
 		for (;;) {
 			const i = this.lines.findIndex((line) => fits(line));
 			if (i >= 0) return this.lines.splice(i, 1)[0];
+			if (this.ended) throw new Error(`${what}: the server has gone`);
 			await within(new Promise((wake) => this.waiting.push(wake)), what);
 		}
 	}
