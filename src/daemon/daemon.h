@@ -9,6 +9,7 @@
  *   command   command sessions: terminal, transcript, waiting, limits in time
  *   commit    publications: prepared by workers, put in order, written to head.log
  *   fileop    the file tools
+ *   reject    rejects that are tried again
  *   show      what sbx-admin asks for
  *   recover   what the last sandboxd left behind
  */
@@ -29,12 +30,14 @@ struct client;
 struct command;
 struct commits;
 struct request;
+struct retry;
 struct session;
 struct slots;
 
 TAILQ_HEAD(client_list, client);
 TAILQ_HEAD(command_list, command);
 TAILQ_HEAD(request_list, request);
+TAILQ_HEAD(retry_list, retry);
 TAILQ_HEAD(session_list, session);
 
 /* Commands on disk, those that started first in front. */
@@ -75,6 +78,8 @@ struct daemon {
 	size_t n_commands, n_live_commands;
 	uint32_t next_command_number;
 	struct command_index command_index;
+
+	struct retry_list retries; /* of rejects */
 
 	bool stopping;
 	bool squashing, collecting;

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "fileop.h"
+#include "reject_ops.h"
 #include "show.h"
 #include "stack_ops.h"
 
@@ -54,7 +55,7 @@ static const struct {
 	{"reject_show", op_read_job},
 	{"reject_diff", op_read_job},
 	{"reject_export", op_read_job},
-	{"reject_drop", op_read_job},
+	{"reject_drop", op_reject_drop},
 	{"verify", op_read_job},
 	{"stat", op_read_job},
 	{"export", op_read_job},

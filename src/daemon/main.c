@@ -21,6 +21,7 @@
 #include "command.h"
 #include "commit.h"
 #include "recover.h"
+#include "reject_ops.h"
 #include "sbx/cgroup.h"
 #include "sbx/fs.h"
 #include "sbx/rootfs.h"
@@ -378,6 +379,7 @@ static int start_loop(struct start *start, struct sbx_err *err)
 	TAILQ_INIT(&daemon->commands);
 	TAILQ_INIT(&daemon->squash_waiting);
 	TAILQ_INIT(&daemon->gc_waiting);
+	TAILQ_INIT(&daemon->retries);
 	if (r == 0)
 		r = pool_new(daemon->loop, &daemon->context, &daemon->pool);
 	if (r == 0)
@@ -441,8 +443,10 @@ static void finish(struct start *start)
 	sbx_spawner_free(start->spawner);
 	sbx_cgroup_host_free(daemon->cgroups);
 	pool_free(daemon->pool);
-	if (daemon->loop)
-		requests_free(daemon);
+	if (daemon->loop) {
+			retries_free(daemon);
+			requests_free(daemon);
+	}
 	sbx_timer_free(daemon->idle_timer);
 	sbx_watch_free(daemon->signal_watch);
 	sbx_fd_close(&daemon->signal_fd);

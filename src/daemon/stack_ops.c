@@ -112,57 +112,6 @@ void op_diff(struct request *request)
 		submit(request, sbx_take(&args));
 }
 
-/* --- retry of a reject --- */
-
-static void drop_done(void *data SBX_UNUSED, const char *text SBX_UNUSED, size_t size SBX_UNUSED,
-	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
-{
-	if (err)
-		daemon_log("drop a reject that was published: %s", err->message);
-}
-
-/* Its work is in the head now: the reject has served. */
-static void drop_reject(struct daemon *daemon, const char *reject_id)
-{
-	struct job_request job = {.name = "reject_drop", .fd = -EBADF, .done = drop_done};
-	struct json_object *inner = new_object();
-
-	sbx_json_add_string(inner, "reject_id", reject_id);
-	job.args = new_object();
-	sbx_json_add(job.args, "args", inner);
-	(void)pool_submit(daemon->pool, &job); /* else it stays listed, and a retry is a no-op */
-}
-
-static void on_retried(void *data, struct json_object *result, const struct sbx_err *err,
-	struct json_object *details)
-{
-	struct request *request = data;
-	const char *reject_id = sbx_json_string(request->args, "reject_id", "");
-	struct json_object *answer;
-
-	if (err) {
-		request_fail(request, err, details);
-		return;
-	}
-	if (strcmp(sbx_json_string(result, "outcome", ""), "rejected"))
-		drop_reject(request->daemon, reject_id);
-	answer = publish_answer(NULL, result);
-	json_object_object_del(answer, "workspace_session_id");
-	request_result(request, answer);
-}
-
-void op_reject_retry(struct request *request)
-{
-	struct sbx_err err = SBX_ERR_INIT;
-	int r = commit_reject(request->daemon->commits,
-		sbx_json_string(request->args, "reject_id", ""), on_retried, request);
-
-	if (r < 0) {
-		(void)sbx_err_set(&err, -r, "retry the reject: %m");
-		request_fail(request, &err, NULL);
-	}
-}
-
 /* --- requests that are served one at a time --- */
 
 static void leave_line(struct request *request)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations on the stack of layers: other versions than the head, retry, squash, gc. */
+/* Operations on the stack of layers: other versions than the head, squash, gc. */
 #ifndef SBX_DAEMON_STACK_OPS_H
 #define SBX_DAEMON_STACK_OPS_H
 
@@ -11,7 +11,6 @@
 
 void op_at_version(struct request *request);
 void op_diff(struct request *request);
-void op_reject_retry(struct request *request);
 void op_squash(struct request *request);
 void op_gc(struct request *request);
 /* Squashes when the stack has grown long. Call after the head moved. */

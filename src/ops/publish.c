@@ -117,12 +117,12 @@ int sbx_job_publish(struct sbx_job *job, struct sbx_err *err)
 	return r < 0 ? keep_failed(&p, r, err) : 0;
 }
 
-/* A reject as the home of a publication. */
-static int begin_retry(
-	struct sbx_publication *p, struct json_object **ret_json, struct sbx_err *err)
+/* A reject as the home of a publication. *ret_landed: it is in the head already. */
+static int begin_retry(struct sbx_publication *p, struct json_object **ret_json, bool *ret_landed,
+	struct sbx_err *err)
 {
 	struct sbx_job *job = p->job;
-	enum sbx_moved_state state;
+	enum sbx_moved_state state = SBX_MOVED_NOT;
 	int64_t version;
 	int r = sbx_job_string(job, "reject_id", &p->reject_id, err);
 
@@ -145,7 +145,8 @@ static int begin_retry(
 	p->base_version = (uint64_t)sbx_json_int(*ret_json, "base_version", 0);
 	p->owner = sbx_json_string(*ret_json, "owner", "unknown");
 	p->command = sbx_json_string(*ret_json, "command", NULL);
-	return sbx_publication_begin(p, err);
+	*ret_landed = state == SBX_MOVED_COMMITTED;
+	return *ret_landed ? 0 : sbx_publication_begin(p, err);
 }
 
 int sbx_job_reject_retry(struct sbx_job *job, struct sbx_err *err)
@@ -156,9 +157,15 @@ int sbx_job_reject_retry(struct sbx_job *job, struct sbx_err *err)
 		.stage_fd = -EBADF,
 		.tree_name = SBX_LAYER_TREE};
 	SBX_JSON struct json_object *json = NULL;
-	int r = begin_retry(&p, &json, err);
+	bool landed;
+	int r = begin_retry(&p, &json, &landed, err);
 
-	return r < 0 ? r : publish(&p, err);
+	if (r < 0)
+		return r;
+	if (!landed)
+		return publish(&p, err);
+	sbx_publication_no_op(&p);
+	return 0;
 }
 
 /* The publication of a layer that was prepared against another head. */

@@ -13,11 +13,10 @@
 #define OPEN_DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static int recover_home(struct sbx_job_context *context, int parent_fd, const char *name,
-	const char *tree_name, struct sbx_err *err)
+	const char *tree_name, enum sbx_moved_state *ret, struct sbx_err *err)
 {
 	SBX_CLOSE int home_fd = openat(parent_fd, name, OPEN_DIR_FLAGS);
 	struct sbx_head_log *log = NULL;
-	enum sbx_moved_state state;
 	int r;
 
 	if (home_fd < 0)
@@ -25,7 +24,7 @@ static int recover_home(struct sbx_job_context *context, int parent_fd, const ch
 	r = sbx_head_log_open(context->store_fd, false, &log, err);
 	if (r == 0)
 		r = sbx_moved_recover(
-			context, home_fd, tree_name, &sbx_head_log_head(log)->stack, &state, err);
+			context, home_fd, tree_name, &sbx_head_log_head(log)->stack, ret, err);
 	sbx_head_log_free(log);
 	/* a session may live on with it */
 	return r < 0 ? r : sbx_unshare_tree(home_fd, tree_name, err);
@@ -34,23 +33,32 @@ static int recover_home(struct sbx_job_context *context, int parent_fd, const ch
 int sbx_publish_recover(
 	struct sbx_job_context *context, const char *session_dir, struct sbx_err *err)
 {
-	return recover_home(context, context->sessions_fd, session_dir, SBX_UPPER_NAME, err);
+	enum sbx_moved_state state;
+
+	return recover_home(
+		context, context->sessions_fd, session_dir, SBX_UPPER_NAME, &state, err);
 }
 
-/* One reject: its tree comes back from a retry that did not arrive, its base is added. */
+/*
+ * One reject: its tree comes back from a retry that did not arrive, its base is added. One whose
+ * retry arrived, but that was not dropped any more, is dropped.
+ */
 static int take_reject(
 	struct sbx_job_context *context, const char *id, struct sbx_stack *ret, struct sbx_err *err)
 {
 	SBX_STACK struct sbx_stack base = SBX_STACK_INIT;
 	SBX_JSON struct json_object *reject = NULL;
 	SBX_CLOSE int fd = -EBADF;
+	enum sbx_moved_state state;
 	int r;
 
 	r = sbx_reject_open(context, id, &fd, &reject, err);
 	if (r == -ENOENT)
 		return 0; /* half-made: its session has its tree again */
 	if (r == 0)
-		r = recover_home(context, context->rejects_fd, id, SBX_LAYER_TREE, err);
+		r = recover_home(context, context->rejects_fd, id, SBX_LAYER_TREE, &state, err);
+	if (r == 0 && state == SBX_MOVED_COMMITTED)
+		return sbx_reject_remove(context, id, err);
 	if (r == 0)
 		r = sbx_reject_base(reject, &base, err);
 	if (r == 0)

@@ -2,6 +2,7 @@
 #include "reject.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -225,6 +226,19 @@ int sbx_reject_open(struct sbx_job_context *context, const char *id, int *ret_fd
 		return sbx_err_wrap(err, r, SBX_REJECT_JSON " of reject %s is damaged", id);
 	*ret_fd = sbx_fd_take(&fd);
 	return 0;
+}
+
+int sbx_reject_remove(struct sbx_job_context *context, const char *id, struct sbx_err *err)
+{
+	char trash[SBX_ID_SIZE + 8];
+	int r;
+
+	(void)snprintf(trash, sizeof(trash), ".drop-%s", id); /* only used when id is valid */
+	if (!sbx_id_valid(id) || renameat(context->rejects_fd, id, context->rejects_fd, trash) < 0)
+		return sbx_err_kind(err, SBX_KIND_NOT_FOUND, ENOENT,
+			"there is no reject %s; 'sbx-admin reject list' shows those there are", id);
+	r = sbx_fs_remove_tree(context->rejects_fd, trash);
+	return r < 0 ? sbx_err_set(err, -r, "remove reject %s: %m", id) : 0;
 }
 
 int sbx_reject_base(struct json_object *reject, struct sbx_stack *ret, struct sbx_err *err)

@@ -24,6 +24,8 @@ int sbx_reject_keep(
 /* Opens rejects/<id>: SBX_KIND_NOT_FOUND when there is no complete one. */
 int sbx_reject_open(struct sbx_job_context *context, const char *id, int *ret_fd,
 	struct json_object **ret_json, struct sbx_err *err);
+/* Out of sight in one step, so that a crash leaves all of it or none; then removed. */
+int sbx_reject_remove(struct sbx_job_context *context, const char *id, struct sbx_err *err);
 /* The base's layers of a reject.json. */
 int sbx_reject_base(struct json_object *reject, struct sbx_stack *ret, struct sbx_err *err);
 

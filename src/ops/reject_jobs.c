@@ -184,20 +184,12 @@ int sbx_job_reject_export(struct sbx_job *job, struct sbx_err *err)
 	return 0;
 }
 
-/* Out of sight in one step, so that a crash leaves all of it or none; then removed. */
 int sbx_job_reject_drop(struct sbx_job *job, struct sbx_err *err)
 {
 	const char *id = asked_id(job);
-	char trash[SBX_ID_SIZE + 8];
-	int rejects_fd = job->context->rejects_fd, r;
+	int r = sbx_reject_remove(job->context, id, err);
 
-	(void)snprintf(trash, sizeof(trash), ".drop-%s", id); /* only used when id is valid */
-	if (!sbx_id_valid(id) || renameat(rejects_fd, id, rejects_fd, trash) < 0)
-		return sbx_err_kind(err, SBX_KIND_NOT_FOUND, ENOENT,
-			"there is no reject %s; 'sbx-admin reject list' shows those there are", id);
-	r = sbx_fs_remove_tree(rejects_fd, trash);
-	if (r < 0)
-		return sbx_err_set(err, -r, "remove reject %s: %m", id);
-	sbx_json_add_string(job->result, "reject_id", id);
-	return 0;
+	if (r == 0)
+		sbx_json_add_string(job->result, "reject_id", id);
+	return r;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is refused is kept whole, can be looked at, taken away, and tried again. */
+#include "sbx/publish.h"
 #include "sbx/store.h"
 #include "workspace.h"
 
@@ -214,6 +215,49 @@ Test(reject, retry_lands_when_the_conflict_is_gone_with_its_own_owner)
 		"c1 2 3 4 b5 6 7 8 b9 e\nf\nn\n4711\n");
 	cr_expect_str_eq(workspace_blame(&r.w, "f"), "1+1=c 2+3=before 5+1=b 6+3=before 9+1=b");
 	cr_expect_str_eq(workspace_blame(&r.w, "e/x"), "1+3=before");
+}
+
+/* The head as a snapshot: what a start finds. */
+static void write_head_log(struct refused *r)
+{
+	SBX_BUF struct sbx_buf script = SBX_BUF_INIT;
+
+	cr_assert_eq(sbx_buf_printf(&script, "l='%d 0 0 snapshot {\"format\":1,\"layers\":[",
+			     r->w.version),
+		0);
+	for (size_t i = 0; i < r->w.head.n; i++)
+		cr_assert_eq(
+			sbx_buf_printf(&script, "%s\"%s\"", i ? "," : "", r->w.head.ids[i]), 0);
+	cr_assert_eq(sbx_buf_append_string(&script,
+			     "]}'; echo $(printf %s \"$l\" | sha256sum | cut -c1-16) \"$l\" "
+			     ">store/head.log"),
+		0);
+	(void)workspace_look(&r->w, script.data);
+}
+
+/* A crash between the commit and the end of the reject. */
+Test(reject, one_that_landed_but_was_not_dropped_is_nobodys_work_any_more)
+{
+	REFUSED struct refused r;
+	OUTCOME struct outcome o = {0};
+	OUTCOME struct outcome again = {0};
+	SBX_STACK struct sbx_stack bases = SBX_STACK_INIT;
+	struct sbx_err err = SBX_ERR_INIT;
+
+	refused_init(&r);
+	workspace_do(&r.w, "c", "sed -i 5s/a// f; sed -i 1s/^/c/ f");
+	o = retry(&r);
+	cr_assert_str_eq(outcome_text(&o, "outcome"), "published");
+	workspace_commit(&r.w, &o);
+	again = retry(&r);
+	cr_assert_eq(again.r, 0, "%s", again.err.message);
+	cr_expect_str_eq(outcome_text(&again, "outcome"), "no_op");
+	cr_expect_str_eq(workspace_see(&r.w, "tr '\n' ' ' <f"), "c1 2 3 4 b5 6 7 8 b9 ");
+	write_head_log(&r);
+	cr_assert_eq(sbx_reject_bases(&r.w.f.context, &bases, &err), 0, "%s", err.message);
+	cr_expect_eq(bases.n, 0u);
+	cr_expect_str_eq(workspace_look(&r.w, "ls -A store/rejects"), "");
+	cr_expect_str_eq(workspace_see(&r.w, "tr '\n' ' ' <f"), "c1 2 3 4 b5 6 7 8 b9 ");
 }
 
 Test(reject, a_tree_that_cannot_be_taken_is_kept_and_named)
