@@ -15,11 +15,14 @@
 /* Deeper than this nobody compares in step; the caller then resolves in full. */
 #define DEPTH_MAX 64
 
-/* A directory that both trees have. */
+#define LIST_FIRST 512 /* names read of a directory before the other one is tried */
+#define LIST_MORE  4   /* times as many when both have more */
+
+/* A directory that both trees have. What to do is the same from either side. */
 struct pair {
 	int ours_fd;
 	int theirs_fd;
-	struct sbx_dirlist names; /* of theirs */
+	struct sbx_dirlist names; /* of the smaller one */
 	size_t next;
 };
 
@@ -79,6 +82,22 @@ static int agree(const struct pair *pair)
 	return 1;
 }
 
+/* Lists whichever of the two has fewer names, reading not much more of the other. */
+static int list_smaller(struct pair *pair)
+{
+	const int fds[] = {pair->ours_fd, pair->theirs_fd};
+
+	for (size_t at_most = LIST_FIRST;; at_most *= LIST_MORE) {
+		for (size_t i = 0; i < SBX_N_ELEMENTS(fds); i++) {
+			int r = sbx_dirlist_read(fds[i], at_most, &pair->names);
+
+			if (r < 0 || pair->names.n < at_most)
+				return r;
+			sbx_dirlist_done(&pair->names);
+		}
+	}
+}
+
 /* Takes the descriptors. 1, 0 when the two do not go together, or -errno. */
 static int push(struct comparison *c, int ours_fd, int theirs_fd)
 {
@@ -86,7 +105,7 @@ static int push(struct comparison *c, int ours_fd, int theirs_fd)
 	int r = c->n < DEPTH_MAX ? agree(&pair) : 0;
 
 	if (r > 0) {
-		int listed = sbx_dirlist_read(theirs_fd, SIZE_MAX, &pair.names);
+		int listed = list_smaller(&pair);
 
 		r = listed < 0 ? listed : 1;
 	}
@@ -99,21 +118,21 @@ static int push(struct comparison *c, int ours_fd, int theirs_fd)
 	return 1;
 }
 
-/* A name of theirs: 1 when ours has nothing to do with it, or only deeper; 0 or -errno. */
+/* A name of one of them: 1 when the other has nothing there, or only deeper; 0 or -errno. */
 static int compare_name(struct comparison *c, const struct pair *pair, const char *name)
 {
 	SBX_CLOSE int ours_fd = -EBADF;
 	SBX_CLOSE int theirs_fd = -EBADF;
-	struct stat st;
+	struct stat ours;
+	struct stat theirs;
 
-	if (fstatat(pair->ours_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(pair->ours_fd, name, &ours, AT_SYMLINK_NOFOLLOW) < 0 ||
+		fstatat(pair->theirs_fd, name, &theirs, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 1 : -errno;
-	if (!S_ISDIR(st.st_mode))
+	if (!S_ISDIR(ours.st_mode) || !S_ISDIR(theirs.st_mode))
 		return 0;
 	theirs_fd = openat(pair->theirs_fd, name, OPEN_DIR_FLAGS);
-	if (theirs_fd < 0)
-		return errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
-	ours_fd = openat(pair->ours_fd, name, OPEN_DIR_FLAGS);
+	ours_fd = theirs_fd < 0 ? -EBADF : openat(pair->ours_fd, name, OPEN_DIR_FLAGS);
 	if (ours_fd < 0)
 		return -errno;
 	return push(c, sbx_fd_take(&ours_fd), sbx_fd_take(&theirs_fd));

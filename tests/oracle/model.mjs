@@ -120,6 +120,12 @@ class Change {
 		return old.every((line, k) => line.key === lines[from + 1 + k].key) ? old : undefined;
 	}
 
+	/** Rule 1: also of a line that was copied away before it was deleted. */
+	placeOwners(line) {
+		const place = this.places.get(line.key);
+		return place ? place.lines[place.i].owners : line.owners;
+	}
+
 	/** Rule 3. */
 	allowed(key) {
 		const owners = new Set(this.authors);
@@ -134,6 +140,7 @@ class Change {
 			let to = from + 1;
 			while (to < lines.length && !this.isSingle(lines[to])) to++;
 			const old = this.between(path, lines, from, to);
+			if (to < lines.length) lines[to] = lines[to].ownedBy(...this.placeOwners(lines[to]));
 			for (let i = from + 1; i < to; i++)
 				lines[i] = lines[i].ownedBy(...(old ? old[i - from - 1].owners : this.allowed(lines[i].key)));
 			from = to;
