@@ -75,7 +75,7 @@ struct sbx_head_log;
 /*
  * Opens and replays <store>/head.log. What a crash left at its end of a batch that was never
  * acknowledged is ignored, and cut off when writable; any other damage is -EBADMSG naming record
- * and byte. writable: false never changes the file.
+ * and byte, or the acknowledged version that is missing. writable: false never changes a file.
  */
 int sbx_head_log_open(int store_fd, bool writable, struct sbx_head_log **ret, struct sbx_err *err);
 void sbx_head_log_free(struct sbx_head_log *log);
@@ -103,6 +103,11 @@ int sbx_head_log_format(const struct sbx_head_log *log, uint64_t version,
 int sbx_head_log_write(int fd, const void *batch, size_t size, struct sbx_err *err);
 int sbx_head_log_apply(
 	struct sbx_head_log *log, uint64_t version, const struct sbx_head_change *change);
+/*
+ * Notes that the head in memory is about to be told to somebody: from then on a log without it is
+ * damaged. Writes a few bytes and syncs nothing. -errno: then its loss would not be noticed.
+ */
+int sbx_head_log_acknowledge(struct sbx_head_log *log);
 /*
  * When the log has 2048 records or more, rewrites it as a snapshot and the newest 1024 (tmp +
  * fsync + rename + dir fsync); else does nothing. Never while a write is under way. After a

@@ -207,6 +207,14 @@ static void compact_log(struct commits *commits)
 		daemon_log("shorten head.log: %s", err.message); /* it grows on; tried again */
 }
 
+static void note_acknowledged(struct daemon *daemon)
+{
+	int r = sbx_head_log_acknowledge(daemon->log);
+
+	if (r < 0) /* what is published is durable all the same */
+		daemon_log("note the acknowledged version: %s", strerror(-r));
+}
+
 static void on_written(void *data, const char *text SBX_UNUSED, size_t size SBX_UNUSED,
 	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
 {
@@ -224,6 +232,7 @@ static void on_written(void *data, const char *text SBX_UNUSED, size_t size SBX_
 	} else {
 		TAILQ_FOREACH(p, &commits->writing, entry)
 		put_on_head(p);
+		note_acknowledged(commits->daemon);
 		slots_head_changed(commits->daemon->slots);
 		while ((p = TAILQ_FIRST(&commits->writing))) {
 			TAILQ_REMOVE(&commits->writing, p, entry);

@@ -17,6 +17,7 @@
 
 #include "checksum.h"
 #include "head_log.h"
+#include "head_mark.h"
 #include "head_record.h"
 #include "sbx/fs.h"
 
@@ -26,6 +27,7 @@
 
 struct sbx_head_log {
 	int fd;
+	int mark_fd; /* head.mark, when the log is writable */
 	struct sbx_head head;
 	struct sbx_head first;       /* the snapshot */
 	struct head_record *records; /* since the snapshot */
@@ -43,6 +45,7 @@ void sbx_head_log_free(struct sbx_head_log *log)
 	if (!log)
 		return;
 	sbx_fd_close(&log->fd);
+	sbx_fd_close(&log->mark_fd);
 	sbx_head_done(&log->head);
 	sbx_head_done(&log->first);
 	for (size_t i = 0; i < log->n; i++)
@@ -177,6 +180,18 @@ static int replay(
 	return 0;
 }
 
+/* An acknowledged version that the log does not have was lost, not left over. */
+static int check_mark(const struct sbx_head_log *log, uint64_t acknowledged, struct sbx_err *err)
+{
+	if (log->head.version >= acknowledged)
+		return 0;
+	return sbx_err_set(err, EBADMSG,
+		"head.log is damaged: it ends with version %" PRIu64 ", and version %" PRIu64
+		" was acknowledged; put back what is missing, or remove " HEAD_MARK
+		" to go on without it",
+		log->head.version, acknowledged);
+}
+
 /* Cuts what a crash left of a batch that nobody was told about. */
 static int cut_tail(int fd, size_t good, struct sbx_err *err)
 {
@@ -194,11 +209,17 @@ int sbx_head_log_open(int store_fd, bool writable, struct sbx_head_log **ret, st
 {
 	SBX_CLEANUP(head_log_freep) struct sbx_head_log *log = calloc(1, sizeof(*log));
 	SBX_BUF struct sbx_buf file = SBX_BUF_INIT;
+	uint64_t acknowledged = 0;
 	size_t good = 0;
 	int r;
 
 	if (!log)
 		return sbx_err_set(err, ENOMEM, "open head.log: %m");
+	log->fd = log->mark_fd = -EBADF;
+	/* before the log, which another process may be writing: it is the mark that comes last */
+	r = head_mark_read(store_fd, &acknowledged, err);
+	if (r < 0)
+		return r;
 	log->fd = openat(store_fd, HEAD_LOG,
 		(writable ? O_RDWR | O_APPEND : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
 	if (log->fd < 0)
@@ -207,8 +228,12 @@ int sbx_head_log_open(int store_fd, bool writable, struct sbx_head_log **ret, st
 	if (r < 0)
 		return sbx_err_set(err, -r, "read head.log: %m");
 	r = replay(log, &file, &good, err);
+	if (r == 0)
+		r = check_mark(log, acknowledged, err);
 	if (r == 0 && writable && good < file.size)
 		r = cut_tail(log->fd, good, err);
+	if (r == 0 && writable)
+		r = head_mark_open(store_fd, &log->mark_fd, err);
 	if (r < 0)
 		return r;
 	*ret = sbx_take(&log);
@@ -288,6 +313,11 @@ int sbx_head_log_apply(
 	record.version = version;
 	record.after = log->head.version;
 	return push_record(log, &record);
+}
+
+int sbx_head_log_acknowledge(struct sbx_head_log *log)
+{
+	return head_mark_write(log->mark_fd, log->head.version);
 }
 
 /* Appends the whole log with the first n_drop records folded into the snapshot. */

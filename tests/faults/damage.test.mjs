@@ -16,6 +16,11 @@ const damages = {
 		bytes[Math.floor(bytes.length / 2)] ^= 0x20;
 		await writeFile(path, bytes);
 	},
+	/* of head.log: its last record, as a crash leaves of a batch that was not acknowledged */
+	async 'without its end'(path) {
+		const bytes = await readFile(path);
+		await writeFile(path, bytes.subarray(0, bytes.lastIndexOf(10, bytes.length - 2) + 1));
+	},
 	async 'cut short'(path) {
 		const bytes = await readFile(path);
 		await writeFile(path, bytes.subarray(0, Math.floor(bytes.length / 2)));
@@ -92,8 +97,8 @@ const items = {
 		path: (world) => join('sessions', world.session, 'session.json'),
 		serves: true,
 	},
-	/* cut short, it is what a crash leaves of a batch that was not acknowledged */
-	'head.log': { path: () => 'store/head.log', named: /head\.log/, not: ['cut short'] },
+	'head.log': { path: () => 'store/head.log', named: /head\.log/ },
+	'head.mark': { path: () => 'store/head.mark', serves: true },
 	'sandbox.json': { path: () => 'sandbox.json', named: /sandbox\.json|not_found|no sandbox/ },
 };
 

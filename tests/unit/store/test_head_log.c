@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "../../../src/store/head_log.h"
+#include "../../../src/store/head_mark.h"
 #include "sbx/fs.h"
 #include "sbx/store.h"
 #include "scratch.h"
@@ -265,6 +266,102 @@ Test(head_log, a_damaged_byte_in_an_acknowledged_record_is_an_error)
 		cr_expect_eq(log_size(&scratch), file.size, "byte %zu: the file was changed", i);
 		sbx_head_log_free(log);
 		file.data[i] ^= 1;
+	}
+}
+
+/* Opening fails, changes nothing, and says text. */
+static void expect_refused(const struct scratch *scratch, const char *text, const char *what)
+{
+	size_t size = log_size(scratch);
+
+	for (int writable = 0; writable < 2; writable++) {
+		struct sbx_err err = SBX_ERR_INIT;
+		struct sbx_head_log *log = NULL;
+
+		cr_expect_eq(
+			sbx_head_log_open(scratch->fd, writable, &log, &err), -EBADMSG, "%s", what);
+		cr_expect(strstr(err.message, text) != NULL, "%s: %s", what, err.message);
+		cr_expect_eq(log_size(scratch), size, "%s: the file was changed", what);
+		sbx_head_log_free(log);
+	}
+}
+
+Test(head_log, an_acknowledged_version_that_is_not_there_is_an_error)
+{
+	SCRATCH struct scratch scratch = scratch_new();
+	SBX_BUF struct sbx_buf file = SBX_BUF_INIT;
+	size_t good;
+
+	{
+		LOG struct sbx_head_log *log = new_log(&scratch);
+
+		publish(log, 2);
+		cr_assert_eq(sbx_head_log_acknowledge(log), 0);
+		publish(log, 3);
+		good = log_size(&scratch);
+		publish(log, 4);
+		cr_assert_eq(sbx_head_log_acknowledge(log), 0);
+	}
+	cr_assert_eq(sbx_fs_read_at(scratch.fd, HEAD_LOG, 1 << 20, &file), 0);
+	for (size_t size = good; size < file.size; size++) {
+		put_log(&scratch, file.data, size);
+		expect_refused(&scratch, "version 4 was acknowledged", "cut off");
+	}
+	for (size_t i = good; i < file.size; i++) {
+		file.data[i] ^= 1;
+		put_log(&scratch, file.data, file.size);
+		expect_refused(&scratch, "version 4 was acknowledged", "a wrong byte");
+		file.data[i] ^= 1;
+	}
+	put_log(&scratch, file.data, file.size);
+	{
+		LOG struct sbx_head_log *log = open_log(&scratch);
+
+		expect_head(log, 4, "base,l2,l3,l4");
+	}
+	put_log(&scratch, file.data, good); /* what the message says */
+	cr_assert_eq(unlinkat(scratch.fd, HEAD_MARK, 0), 0);
+	{
+		LOG struct sbx_head_log *log = open_log(&scratch);
+
+		expect_head(log, 3, "base,l2,l3");
+	}
+}
+
+Test(head_log, one_whole_slot_of_the_mark_is_enough)
+{
+	SCRATCH struct scratch scratch = scratch_new();
+	SBX_BUF struct sbx_buf mark = SBX_BUF_INIT;
+	SBX_CLOSE int fd = -EBADF;
+	uint64_t version;
+
+	{
+		LOG struct sbx_head_log *log = new_log(&scratch);
+
+		for (uint64_t i = 2; i <= 5; i++) {
+			publish(log, i);
+			cr_assert_eq(sbx_head_log_acknowledge(log), 0);
+		}
+	}
+	cr_assert_eq(sbx_fs_read_at(scratch.fd, HEAD_MARK, 1 << 20, &mark), 0);
+	cr_assert_eq(mark.size, 2 * HEAD_MARK_SLOT);
+	fd = openat(scratch.fd, HEAD_MARK, O_WRONLY | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	for (size_t i = 0; i < mark.size; i++) {
+		char wrong = (char)(mark.data[i] ^ 1);
+
+		cr_assert_eq(pwrite(fd, &wrong, 1, (off_t)i), 1);
+		cr_assert_eq(head_mark_read(scratch.fd, &version, NULL), 0);
+		cr_expect_eq(version, i < HEAD_MARK_SLOT ? 5 : 4, "byte %zu", i);
+		cr_assert_eq(pwrite(fd, mark.data + i, 1, (off_t)i), 1);
+	}
+	cr_assert_eq(ftruncate(fd, HEAD_MARK_SLOT - 1), 0);
+	expect_refused(&scratch, HEAD_MARK, "no slot");
+	cr_assert_eq(ftruncate(fd, 0), 0); /* made, and not yet written to */
+	{
+		LOG struct sbx_head_log *log = open_log(&scratch);
+
+		expect_head(log, 5, "base,l2,l3,l4,l5");
 	}
 }
 
