@@ -444,8 +444,8 @@ static void finish(struct start *start)
 	sbx_cgroup_host_free(daemon->cgroups);
 	pool_free(daemon->pool);
 	if (daemon->loop) {
-			retries_free(daemon);
-			requests_free(daemon);
+		retries_free(daemon);
+		requests_free(daemon);
 	}
 	sbx_timer_free(daemon->idle_timer);
 	sbx_watch_free(daemon->signal_watch);
