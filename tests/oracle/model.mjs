@@ -8,9 +8,12 @@
 //
 //  1. A line with a mark that is there at most once before and at most once after belongs to who it
 //     belonged to, wherever it went; to the publication, if it was not there before.
-//  2. So does any line between two lines of rule 1 that are neighbours as before, with the same lines
-//     between them; the ends of a file that kept its path count as such lines.
-//  3. Of any other line nobody can tell which one it is: it belongs to one of those to whom equal
+//  2. A file that was deleted and one that was added with the same text, which no other file had or
+//     has, are one file under another name: each line belongs to who it belonged to.
+//  3. So does any line between two lines of rule 1 that are neighbours as before, with the same lines
+//     between them, in a file that kept its path and whose lines of rule 1 kept their order; the ends
+//     of the file count as such lines.
+//  4. Of any other line nobody can tell which one it is: it belongs to one of those to whom equal
 //     lines belonged before, or to the publication.
 //
 // Lines are equal when they differ only in white space at their ends. What blame answered once is
@@ -84,6 +87,8 @@ function count(files) {
 	return counts;
 }
 
+const sameText = (a, b) => a.length === b.length && a.every((line, i) => line.text === b[i].text);
+
 /** Lines before and after a publication, of the paths that it changed. */
 class Change {
 	constructor(authors, before, after, renamed) {
@@ -103,20 +108,38 @@ class Change {
 		return mark && (this.nBefore.get(key) ?? 0) <= 1 && this.nAfter.get(key) === 1;
 	}
 
-	/** Where a line of rule 1, or the end of a file, was before. */
-	placeBefore(path, lines, i) {
-		const same = this.renamed.has(path) ? undefined : this.before.get(path);
-		if (i < 0) return same && { lines: same, i: -1 };
-		if (i === lines.length) return same && { lines: same, i: same.length };
-		return this.places.get(lines[i].key);
+	/** Rule 2: the file as it was under its old name, or nothing. */
+	wasNamed(path, lines) {
+		if (this.before.has(path)) return undefined;
+		const same = (files) => [...files].filter(([, other]) => sameText(lines, other));
+		const [[old, oldLines] = [], ...more] = same(this.before);
+		if (!old || more.length || this.after.has(old) || same(this.after).length > 1) return undefined;
+		return oldLines;
 	}
 
-	/** Rule 2: the lines from..to (exclusive both) as they were between the same two, or nothing. */
+	/** Where a line of rule 1, or the end of a file, was in the file before. */
+	indexBefore(path, lines, i) {
+		if (i < 0) return -1;
+		if (i === lines.length) return this.before.get(path).length;
+		const place = this.places.get(lines[i].key);
+		return place?.path === path ? place.i : undefined;
+	}
+
+	/** Rule 3: whether the lines that can be told from others are in the order that they had. */
+	keptOrder(path, lines) {
+		if (this.renamed.has(path) || !this.before.has(path)) return false;
+		const indexes = lines
+			.map((line, i) => (this.isSingle(line) ? this.indexBefore(path, lines, i) : undefined))
+			.filter((i) => i !== undefined);
+		return indexes.every((i, k) => k === 0 || i > indexes[k - 1]);
+	}
+
+	/** The lines from..to (exclusive both) as they were between the same two, or nothing. */
 	between(path, lines, from, to) {
-		const first = this.placeBefore(path, lines, from);
-		const last = this.placeBefore(path, lines, to);
-		if (!first || !last || first.lines !== last.lines || last.i - first.i !== to - from) return undefined;
-		const old = first.lines.slice(first.i + 1, last.i);
+		const first = this.indexBefore(path, lines, from);
+		const last = this.indexBefore(path, lines, to);
+		if (first === undefined || last === undefined || last - first !== to - from) return undefined;
+		const old = this.before.get(path).slice(first + 1, last);
 		return old.every((line, k) => line.key === lines[from + 1 + k].key) ? old : undefined;
 	}
 
@@ -126,7 +149,7 @@ class Change {
 		return place ? place.lines[place.i].owners : line.owners;
 	}
 
-	/** Rule 3. */
+	/** Rule 4. */
 	allowed(key) {
 		const owners = new Set(this.authors);
 		for (const lines of this.before.values())
@@ -136,10 +159,13 @@ class Change {
 
 	settle(path) {
 		const lines = [...this.after.get(path)];
+		const whole = this.wasNamed(path, lines);
+		if (whole) return whole;
+		const kept = this.keptOrder(path, lines);
 		for (let from = -1; from < lines.length; ) {
 			let to = from + 1;
 			while (to < lines.length && !this.isSingle(lines[to])) to++;
-			const old = this.between(path, lines, from, to);
+			const old = kept && this.between(path, lines, from, to);
 			if (to < lines.length) lines[to] = lines[to].ownedBy(...this.placeOwners(lines[to]));
 			for (let i = from + 1; i < to; i++)
 				lines[i] = lines[i].ownedBy(...(old ? old[i - from - 1].owners : this.allowed(lines[i].key)));
@@ -148,8 +174,6 @@ class Change {
 		return lines;
 	}
 }
-
-const sameText = (a, b) => a.length === b.length && a.every((line, i) => line.text === b[i].text);
 
 export class Model {
 	constructor(random) {
