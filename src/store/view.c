@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 
+#include "place.h"
 #include "sbx/fs.h"
 #include "sbx/store.h"
 #include "view_internal.h"
@@ -22,6 +23,7 @@
 struct view_part {
 	int fd;
 	size_t layer;
+	struct place place; /* once its descriptor is given up, which place.fd does not hold */
 };
 
 struct sbx_view_dir {
@@ -113,7 +115,8 @@ static int root_open(struct sbx_view *view, struct sbx_view_dir **ret)
 	dir->borrowed = true;
 	/* overlayfs merges the roots whatever marks they carry */
 	for (size_t i = view->n; i-- > 0;)
-		dir->parts[dir->n++] = (struct view_part){view->layers[i].tree_fd, i};
+		dir->parts[dir->n++] =
+			(struct view_part){.fd = view->layers[i].tree_fd, .layer = i};
 	*ret = dir;
 	return 0;
 }
@@ -220,7 +223,7 @@ static int enter_part(struct sbx_view_dir *dir, const struct view_part *part, co
 		/* a whiteout or a file: it hides what is below, and is hidden by what is above */
 		return dir->n ? 0 : why_not_dir(part->fd, name);
 	}
-	dir->parts[dir->n++] = (struct view_part){fd, part->layer};
+	dir->parts[dir->n++] = (struct view_part){.fd = fd, .layer = part->layer};
 	r = sbx_is_opaque(fd);
 	return r < 0 ? r : !r;
 }
@@ -412,7 +415,58 @@ bool view_dir_covers(const struct sbx_view_dir *dir)
 
 size_t view_dir_n_fds(const struct sbx_view_dir *dir)
 {
-	return dir->borrowed ? 0 : dir->n;
+	size_t n = 0;
+
+	for (size_t i = 0; i < dir->n && !dir->borrowed; i++)
+		n += dir->parts[i].fd >= 0;
+	return n;
+}
+
+/* The part of below that is of the same layer as part, or NULL. Both lists go down the layers. */
+static const struct view_part *same_layer(
+	const struct sbx_view_dir *below, const struct view_part *part, size_t *at)
+{
+	while (*at < below->n && below->parts[*at].layer > part->layer)
+		(*at)++;
+	return *at < below->n && below->parts[*at].layer == part->layer ? &below->parts[*at] : NULL;
+}
+
+int view_dir_give_up(struct sbx_view_dir *dir, const struct sbx_view_dir *below)
+{
+	size_t at = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < dir->n && !dir->borrowed; i++) {
+		struct view_part *part = &dir->parts[i];
+
+		if (!same_layer(below, part, &at))
+			continue;
+		r = place_of(part->fd, &part->place);
+		if (r == 0)
+			place_give_up(&part->place);
+		if (r == 0)
+			part->fd = -EBADF;
+	}
+	return r;
+}
+
+int view_dir_find_again(struct sbx_view_dir *dir, const struct sbx_view_dir *below)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < dir->n; i++) {
+		struct view_part *part = &dir->parts[i];
+		const struct view_part *under = same_layer(below, part, &at);
+		int r;
+
+		if (part->fd >= 0 || !under)
+			continue;
+		r = place_find_again(&part->place, under->fd);
+		if (r < 0)
+			return r;
+		part->fd = sbx_fd_take(&part->place.fd);
+	}
+	return 0;
 }
 
 int view_dir_top_fd(const struct sbx_view_dir *dir)

@@ -20,6 +20,13 @@ struct view_layer {
 bool view_dir_covers(const struct sbx_view_dir *dir);
 /* As sbx_view_dir_list(), with the names that a whiteout is shown for too. */
 int view_dir_list_raw(struct sbx_view_dir *dir, char ***ret_names, size_t *ret_n);
+/*
+ * Closes the descriptors of dir that below, a directory in it, can find again: those of the layers
+ * that have both. Of each layer only one directory of a way down stays open then, its last.
+ */
+int view_dir_give_up(struct sbx_view_dir *dir, const struct sbx_view_dir *below);
+/* -ESTALE: a directory was moved away, which layers never see. */
+int view_dir_find_again(struct sbx_view_dir *dir, const struct sbx_view_dir *below);
 /* Descriptors that dir holds. */
 size_t view_dir_n_fds(const struct sbx_view_dir *dir);
 /* The topmost layer's directory: carries the metadata. -EBADF for an empty stack. */

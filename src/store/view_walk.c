@@ -6,7 +6,7 @@
 #include "place.h"
 
 struct level {
-	struct sbx_view_dir *dir; /* NULL: given up */
+	struct sbx_view_dir *dir;
 	struct place mirror;
 	struct sbx_node node;
 	char **names;
@@ -17,11 +17,10 @@ struct level {
 };
 
 struct view_walk {
-	struct sbx_view *view; /* borrowed */
-	struct level *levels;  /* the root first */
+	struct level *levels; /* the root first */
 	size_t n, capacity;
-	size_t first_open; /* levels before it are given up */
-	size_t n_fds;      /* of the open ones */
+	size_t first_open; /* levels before it have given up what can be found again */
+	size_t n_fds;      /* of the levels from there on */
 	bool has_mirror, with_whiteouts;
 	struct sbx_buf path;
 	const char *entry; /* name of the last WALK_ENTRY that may be entered, or NULL */
@@ -64,16 +63,20 @@ static int reserve(struct view_walk *walk)
 }
 
 /* Keeps the number of descriptors bounded by giving up the topmost level that is open. */
-static void close_upper(struct view_walk *walk)
+static int close_upper(struct view_walk *walk)
 {
 	while (walk->n_fds > VIEW_WALK_OPEN_FDS && walk->n - walk->first_open > 1) {
-		struct level *level = &walk->levels[walk->first_open++];
+		struct level *level = &walk->levels[walk->first_open];
+		int r = view_dir_give_up(level->dir, level[1].dir);
 
-		sbx_view_dir_free(level->dir);
-		level->dir = NULL;
+		if (r < 0)
+			return r;
 		place_give_up(&level->mirror);
+		walk->first_open++;
 		walk->n_fds -= level->n_fds;
+		level->n_fds = view_dir_n_fds(level->dir);
 	}
+	return 0;
 }
 
 /* Takes dir and the descriptor, also on failure. */
@@ -102,8 +105,7 @@ static int push(struct view_walk *walk, struct sbx_view_dir *dir, int mirror_fd)
 	walk->levels[walk->n++] = level;
 	walk->n_fds += level.n_fds;
 	level = (struct level){.mirror.fd = -EBADF};
-	close_upper(walk);
-	return 0;
+	return close_upper(walk);
 }
 
 int view_walk_new(struct sbx_view *view, int mirror_fd, bool with_whiteouts, struct view_walk **ret,
@@ -116,7 +118,6 @@ int view_walk_new(struct sbx_view *view, int mirror_fd, bool with_whiteouts, str
 
 	if (!walk)
 		return sbx_err_set(err, ENOMEM, "walk a view: %m");
-	walk->view = view;
 	walk->has_mirror = mirror_fd >= 0;
 	walk->with_whiteouts = with_whiteouts;
 	r = sbx_buf_append(&walk->path, "", 0);
@@ -132,18 +133,14 @@ int view_walk_new(struct sbx_view *view, int mirror_fd, bool with_whiteouts, str
 	return 0;
 }
 
-/* The path is that of the lowest level; the one above ends at its own size. */
 static int open_upper(struct view_walk *walk)
 {
 	struct level *low = &walk->levels[walk->n - 1], *up = low - 1;
-	char *path = walk->path.data, cut = path[up->path_size];
-	int r;
+	int r = view_dir_find_again(up->dir, low->dir);
 
-	path[up->path_size] = '\0';
-	r = sbx_view_dir_open(walk->view, path, &up->dir);
-	path[up->path_size] = cut;
 	if (r == 0 && walk->has_mirror)
 		r = place_find_again(&up->mirror, low->mirror.fd);
+	up->n_fds = view_dir_n_fds(up->dir) + walk->has_mirror;
 	walk->first_open--;
 	walk->n_fds += up->n_fds;
 	return r;

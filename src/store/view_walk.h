@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Walks a view as walk.h walks a tree: names in byte order, any depth, a bounded number of open
- * descriptors, a mirror in step. Directories whose descriptors were given up are found again by
- * their path in the view, which cannot change: layers are immutable.
+ * descriptors, a mirror in step. Directories whose descriptors were given up are found again, layer
+ * by layer, through ".." of one below.
  */
 #ifndef SBX_STORE_VIEW_WALK_H
 #define SBX_STORE_VIEW_WALK_H
@@ -10,7 +10,7 @@
 #include "view_internal.h"
 #include "walk.h"
 
-#define VIEW_WALK_OPEN_FDS 256 /* held for directories, unless one alone takes more */
+#define VIEW_WALK_OPEN_FDS 256 /* and one for each layer; unless one directory takes more */
 
 struct view_walk_item {
 	struct sbx_view_dir *dir; /* holds the entry; for WALK_LEAVE: is the directory itself */

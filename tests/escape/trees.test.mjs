@@ -22,7 +22,7 @@ const hostile = (outside) => [
 	'mkfifo fifo; /tmp/tool socket socket',
 	'touch $\'new\\nline\' $\'\\xff\\xfe\' $\'\\e[31mred\' -- -rf "$(printf "%255s" x)" " "',
 	'mkdir locked; echo l >locked/l; chmod 0 locked/l locked; echo s >s; chmod 6755 s',
-	'mkdir deep; cd deep; /tmp/tool deep 300', // export and squash take its square
+	'mkdir deep; cd deep; /tmp/tool deep 1000',
 ].join('\n');
 
 const large = [

@@ -10,11 +10,13 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "sbx/digest.h"
 #include "sbx/fs.h"
 #include "sbx/owners.h"
 #include "sbx/store.h"
+#include "scratch.h"
 #include "stacks.h"
 
 #define N_SEEDS 16
@@ -328,4 +330,66 @@ static int squash_newest_two(int n_layers, uint64_t *state SBX_UNUSED)
 Test(squash, leaves_no_whiteout_that_hides_nothing)
 {
 	stack_run(&(struct stack_plan){abc_layer, squash_newest_two}, 1);
+}
+
+/* A chain of directories "d" with a file in each. */
+static void make_chain(int layers_fd, const char *id, int n_levels)
+{
+	SBX_CLOSE int layer_fd = -EBADF;
+	int fd = -EBADF, next;
+
+	cr_assert_eq(sbx_fs_ensure_dir(layers_fd, id, 0700, &layer_fd), 0);
+	cr_assert_eq(write_info(layer_fd, id), 0);
+	cr_assert_eq(sbx_fs_ensure_dir(layer_fd, SBX_LAYER_TREE, 0755, &fd), 0);
+	for (int i = 0; i < n_levels; i++) {
+		char name[] = "file_of_x";
+
+		name[sizeof(name) - 2] = *id;
+		cr_assert_eq(mknodat(fd, name, S_IFREG | 0644, 0), 0);
+		cr_assert_eq(sbx_fs_ensure_dir(fd, "d", 0755, &next), 0);
+		sbx_fd_close(&fd);
+		fd = next;
+	}
+	sbx_fd_close(&fd);
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts); /* cannot fail for this clock */
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* Squashes chains of different depths, each with directories that the deeper ones lack. */
+static double squash_chains(int n_levels)
+{
+	static const char *const ids[] = {"a", "b", "c"};
+	SCRATCH struct scratch scratch = scratch_new();
+	SBX_STACK struct sbx_stack run = SBX_STACK_INIT, none = SBX_STACK_INIT;
+	char owner[] = "operation:op_squash";
+	struct sbx_layer_info info = {.id = "squashed", .owner = owner};
+	struct sbx_err err = SBX_ERR_INIT;
+	uint64_t expect = 0;
+	double begin;
+
+	for (int i = 0; i < (int)SBX_N_ELEMENTS(ids); i++) {
+		int depth = n_levels * (i + 1) / (int)SBX_N_ELEMENTS(ids);
+
+		make_chain(scratch.fd, ids[i], depth);
+		cr_assert_eq(sbx_stack_add(&run, ids[i]), 0);
+		expect += (uint64_t)depth; /* files */
+	}
+	begin = cpu_seconds();
+	cr_assert_eq(sbx_store_squash(scratch.fd, &none, &run, &info, &err), 0, "%s", err.message);
+	cr_expect_eq(info.n_entries, expect + (uint64_t)n_levels);
+	return cpu_seconds() - begin;
+}
+
+/* Paths grow with the depth, and they are digested; but no directory is walked to from the top. */
+Test(squash, of_a_deep_tree_does_not_take_the_square_of_the_depth, .timeout = 120)
+{
+	double low = squash_chains(500), high = squash_chains(2000);
+
+	cr_expect_lt(high, 10 * low + 0.2, "%.2f s, then %.2f s for 4 times the depth", low, high);
 }
