@@ -44,7 +44,7 @@ async function untilSquashed(world) {
 	throw new Error(`no squash in 120 writes, ${last} layers`);
 }
 
-test('hundreds of publications leave the stack short and everything right', async (t) => {
+test('B30: hundreds of publications leave the stack short and everything right', async (t) => {
 	const world = await World.make(t, { stateName: 's'.repeat(LONG_PATH) });
 	const owners = [];
 	await world.exec('true');

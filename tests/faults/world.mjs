@@ -164,6 +164,14 @@ export class World {
 		return (await this.client()).call(name, args);
 	}
 
+	/** A second client, which ends with the world. */
+	async anotherClient() {
+		const client = new Client(this);
+		await client.begin();
+		(this.others ??= []).push(client);
+		return client;
+	}
+
 	/** A command to its end; its result may be a refusal. */
 	async exec(cmd, more = {}) {
 		let state = await this.call('exec_command', { cmd, yield_time_ms: 50_000, ...more });
@@ -280,6 +288,7 @@ export class World {
 
 	async remove() {
 		await this.disconnect();
+		for (const client of this.others ?? []) await client.end();
 		const { code, stderr } = await this.tryAdmin('destroy', this.id, '--force');
 		if (code !== 0) console.error(stderr);
 		await rm(this.stateDir, { recursive: true, force: true });
