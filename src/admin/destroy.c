@@ -132,6 +132,8 @@ static int empty_trash(int state_fd, struct sbx_err *err)
 		if (strncmp(entry->d_name, TRASH_PREFIX, strlen(TRASH_PREFIX)) != 0)
 			continue;
 		r = sbx_fs_remove_tree(state_fd, entry->d_name);
+		if (r == -ENOENT) /* another destroy is at it, too */
+			r = 0;
 		if (r < 0)
 			(void)sbx_err_set(
 				err, -r, "remove %s in the state directory: %m", entry->d_name);

@@ -456,5 +456,5 @@ int sbx_bridge_connect(struct sbx_bridge *bridge, int net_ns, int proc_fd, struc
 	if (r < 0)
 		return sbx_err_set(err, -r, "shut the session's port: %m");
 	return sbx_net_join(INSIDE, sbx_pool_address(wall->pool, wall->block, address),
-		SBX_POOL_PREFIX, sbx_pool_gateway(wall->pool), err);
+		sbx_pool_gateway(wall->pool), err);
 }

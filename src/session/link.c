@@ -257,6 +257,7 @@ int sbx_link_default_route(struct sbx_netlink *nl, int index, uint32_t gateway)
 	info->rtm_protocol = RTPROT_STATIC;
 	info->rtm_scope = RT_SCOPE_UNIVERSE;
 	info->rtm_type = RTN_UNICAST;
+	info->rtm_flags = RTNH_F_ONLINK;
 	sbx_netlink_put(&m, RTA_GATEWAY, &value, sizeof(value));
 	sbx_netlink_put_u32(&m, RTA_OIF, (uint32_t)index);
 	return ask(nl, &m);

@@ -42,6 +42,7 @@ int sbx_link_delete(struct sbx_netlink *nl, int index);
 int sbx_link_add_address(struct sbx_netlink *nl, int index, uint32_t address, uint8_t prefix);
 /* The oldest address of an interface; -ENOENT: it has none. */
 int sbx_link_address(struct sbx_netlink *nl, int index, uint32_t *ret_address, uint8_t *ret_prefix);
+/* The gateway need not be in a network of the interface's. */
 int sbx_link_default_route(struct sbx_netlink *nl, int index, uint32_t gateway);
 /* Every IPv4 route of every table, those of local addresses included, but default routes. */
 typedef void (*sbx_route_fn)(uint32_t address, uint8_t prefix, int index, void *data);

@@ -57,8 +57,7 @@ int sbx_net_disable_ipv6(int proc_fd, struct sbx_err *err)
 	return write_sysctl(proc_fd, "sys/net/ipv6/conf/default/disable_ipv6", "1", err);
 }
 
-int sbx_net_join(const char *interface, uint32_t address, uint8_t prefix, uint32_t gateway,
-	struct sbx_err *err)
+int sbx_net_join(const char *interface, uint32_t address, uint32_t gateway, struct sbx_err *err)
 {
 	SBX_NETLINK struct sbx_netlink *nl = NULL;
 	int index = (int)if_nametoindex(interface);
@@ -69,7 +68,7 @@ int sbx_net_join(const char *interface, uint32_t address, uint8_t prefix, uint32
 	r = sbx_netlink_open(NETLINK_ROUTE, &nl, err);
 	if (r < 0)
 		return r;
-	r = sbx_link_add_address(nl, index, address, prefix);
+	r = sbx_link_add_address(nl, index, address, 32);
 	if (r == 0)
 		r = sbx_link_up(nl, index);
 	if (r == 0)

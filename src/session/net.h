@@ -14,8 +14,8 @@ int sbx_net_ready(int proc_fd, gid_t id_base, struct sbx_err *err);
 
 /* Interfaces that are made from now on have no IPv6. */
 int sbx_net_disable_ipv6(int proc_fd, struct sbx_err *err);
-/* Brings an interface up, with this address and a default route. Addresses are in host order. */
-int sbx_net_join(const char *interface, uint32_t address, uint8_t prefix, uint32_t gateway,
-	struct sbx_err *err);
+/* Brings an interface up, with this address alone, all else being behind the gateway: there are no
+ * neighbours to be asked for. Addresses are in host order. */
+int sbx_net_join(const char *interface, uint32_t address, uint32_t gateway, struct sbx_err *err);
 
 #endif
