@@ -370,3 +370,145 @@ Test(merge, trivial_sides_are_taken_as_they_are, .timeout = 60)
 		}
 	}
 }
+
+/* -------- lines that are all different, so that it is known what a merge must hold */
+
+#define KNOWN_LINES 64 /* of a text at most */
+
+/* Numbers of lines in their order; each is written once, so a number is one author's one line. */
+struct known_text {
+	uint32_t lines[KNOWN_LINES];
+	uint32_t n;
+};
+
+static void known_insert(struct known_text *text, uint32_t at, uint32_t line)
+{
+	if (text->n == KNOWN_LINES)
+		return;
+	memmove(&text->lines[at + 1], &text->lines[at], (text->n - at) * sizeof(line));
+	text->lines[at] = line;
+	text->n++;
+}
+
+static void known_delete(struct known_text *text, uint32_t at)
+{
+	text->n--;
+	memmove(&text->lines[at], &text->lines[at + 1], (text->n - at) * sizeof(*text->lines));
+}
+
+static void known_edit(struct corpus_random *random, struct known_text *text, uint32_t *next)
+{
+	uint32_t at = corpus_below(random, text->n + 1);
+	uint32_t kind = corpus_below(random, 3);
+
+	if (kind > 0 && at < text->n)
+		known_delete(text, at);
+	if (kind < 2)
+		known_insert(text, at, (*next)++);
+}
+
+static void known_bytes(
+	struct corpus_random *random, const struct known_text *text, struct sbx_buf *ret)
+{
+	sbx_buf_clear(ret);
+	for (uint32_t i = 0; i < text->n; i++)
+		cr_assert_eq(sbx_buf_printf(ret, "line %u\n", text->lines[i]), 0);
+	if (ret->size > 0 && corpus_below(random, 5) == 0)
+		ret->size--;
+}
+
+static void known_parse(const struct sbx_buf *bytes, struct known_text *ret)
+{
+	SBX_LINES struct sbx_lines lines = SBX_LINES_INIT;
+
+	split(bytes, &lines);
+	ret->n = 0;
+	for (uint32_t i = 0; i < lines.n; i++) {
+		char line[32] = "";
+		uint32_t number;
+
+		memcpy(line, sbx_line_data(&lines, i),
+			SBX_MIN(sbx_line_size(&lines, i), sizeof(line) - 1));
+		number = (uint32_t)strtoul(line + strlen("line "), NULL, 10);
+		cr_assert(!strncmp(line, "line ", 5) && ret->n < KNOWN_LINES, "%s", line);
+		ret->lines[ret->n++] = number;
+	}
+}
+
+static bool known_has(const struct known_text *text, uint32_t line)
+{
+	for (uint32_t i = 0; i < text->n; i++)
+		if (text->lines[i] == line)
+			return true;
+	return false;
+}
+
+/* What of text is in other, in text's order. */
+static struct known_text known_common(const struct known_text *text, const struct known_text *other)
+{
+	struct known_text common = {.n = 0};
+
+	for (uint32_t i = 0; i < text->n; i++)
+		if (known_has(other, text->lines[i]))
+			common.lines[common.n++] = text->lines[i];
+	return common;
+}
+
+/*
+ * Every line that a side wrote is there, every one that a side deleted is not, all others are; and
+ * each side finds its lines in its order.
+ */
+static void check_known(
+	const struct known_text texts[3], const struct known_text *merged, unsigned long long seed)
+{
+	uint32_t n = 0;
+
+	for (int side = 0; side < 3; side++) {
+		struct known_text x = known_common(&texts[side], merged);
+		struct known_text y = known_common(merged, &texts[side]);
+
+		cr_assert(x.n == y.n && !memcmp(x.lines, y.lines, x.n * sizeof(*x.lines)),
+			"seed %llu: lines of side %d are in another order", seed, side);
+		for (uint32_t i = 0; side > 0 && i < texts[side].n; i++) {
+			uint32_t line = texts[side].lines[i];
+			bool kept =
+				!known_has(&texts[0], line) || known_has(&texts[3 - side], line);
+
+			cr_assert_eq(
+				known_has(merged, line), kept, "seed %llu: line %u", seed, line);
+			n += kept && !(side == 2 && known_has(&texts[1], line));
+		}
+	}
+	cr_assert_eq(merged->n, n, "seed %llu: a line is there twice", seed);
+}
+
+Test(merge, clean_results_hold_what_both_sides_wrote_and_nothing_that_one_deleted, .timeout = 120)
+{
+	SBX_CLEANUP(triple_done) struct triple triple = {0};
+	double end = corpus_now() + corpus_seconds() / 2;
+	size_t n_clean = 0;
+
+	for (uint64_t seed = corpus_seed(); corpus_now() < end; seed++) {
+		SBX_MERGE struct sbx_merge result = SBX_MERGE_INIT;
+		struct corpus_random random = {seed};
+		struct known_text texts[3] = {0};
+		struct known_text merged;
+		uint32_t next = 0;
+
+		for (uint32_t n = corpus_below(&random, 20); n > 0; n--)
+			known_insert(&texts[0], texts[0].n, next++);
+		for (int side = 0; side < 3; side++) {
+			texts[side] = texts[0];
+			for (uint32_t n = side ? corpus_below(&random, 5) : 0; n > 0; n--)
+				known_edit(&random, &texts[side], &next);
+			known_bytes(&random, &texts[side], &triple.bytes[side]);
+		}
+		merge_triple(&triple, 1, 2, &result);
+		if (!result.clean)
+			continue;
+		n_clean++;
+		known_parse(&result.merged, &merged);
+		check_known(texts, &merged, (unsigned long long)seed);
+	}
+	cr_expect_gt(n_clean, 100u);
+}
