@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "sbx/buf.h"
 #include "sbx/fs.h"
+#include "sbx/view.h"
 #include "scratch.h"
 
 static void add(struct sbx_owners_writer *writer, const char *path, const struct sbx_run *runs,
@@ -256,4 +258,89 @@ Test(owner_table, a_name_has_one_index_and_original_is_the_first)
 	long_name[sizeof(long_name) - 1] = '\0';
 	cr_expect_eq(sbx_owner_table_add(table, long_name, &index), -EINVAL);
 	cr_expect_eq(sbx_owner_table_add(table, "", &index), -EINVAL);
+}
+
+/* -------- a stack of layers */
+
+#define STACK_N       100  /* more than twice as many as squash leaves */
+#define STACK_RECORDS 1000 /* in each layer's lines file */
+
+/* Layer i has the files all/<i> and its own record for each; the lowest one has also "deep". */
+static void make_layer(int layers_fd, uint32_t i, struct sbx_stack *stack)
+{
+	char id[SBX_ID_SIZE];
+	char name[16];
+	SBX_CLOSE int layer_fd = -EBADF;
+	SBX_CLOSE int tree_fd = -EBADF;
+	SBX_CLOSE int all_fd = -EBADF;
+
+	(void)snprintf(id, sizeof(id), "layer_%u", i);
+	(void)snprintf(name, sizeof(name), "%u", i);
+	layer_fd = scratch_mkdir(layers_fd, id);
+	tree_fd = scratch_mkdir(layer_fd, "tree");
+	all_fd = scratch_mkdir(tree_fd, "dir");
+	scratch_write(all_fd, name, "text\n");
+	if (i == 0)
+		scratch_write(all_fd, "00000", "text\n");
+	if (i ==
+		STACK_N - 1) /* shown by the top layer, which has a new mode for it and no record */
+		scratch_write(all_fd, "00001", "text\n");
+	write_sample(layer_fd, i == STACK_N - 1 ? 0 : STACK_RECORDS);
+	cr_assert_eq(sbx_stack_add(stack, id), 0);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Median CPU time of a look-up of path in the lowest n layers, in ms. */
+static double lookup_ms(int layers_fd, const struct sbx_stack *stack, size_t n, const char *path)
+{
+	struct sbx_stack lower = {.ids = stack->ids, .n = n};
+	SBX_VIEW struct sbx_view *view = NULL;
+	struct sbx_err err = SBX_ERR_INIT;
+	double times[101];
+
+	cr_assert_eq(sbx_view_open(layers_fd, &lower, &view, &err), 0, "%s", err.message);
+	for (size_t i = 0; i < SBX_N_ELEMENTS(times); i++) {
+		struct sbx_owner_record record;
+		const struct sbx_owners *from;
+		struct timespec start, end;
+
+		cr_assert_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start), 0);
+		cr_assert_eq(
+			sbx_owners_lookup(view, path, &record, &from, &err), 0, "%s", err.message);
+		cr_assert_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end), 0);
+		times[i] = (double)(end.tv_sec - start.tv_sec) * 1e3 +
+			   (double)(end.tv_nsec - start.tv_nsec) / 1e6;
+	}
+	qsort(times, SBX_N_ELEMENTS(times), sizeof(*times), by_time);
+	return times[SBX_N_ELEMENTS(times) / 2];
+}
+
+Test(owners, a_lookup_takes_no_millisecond_in_a_hundred_layers, .timeout = 120)
+{
+	static const struct {
+		const char *what, *path;
+		size_t n;
+	} cases[] = {
+		{"one layer", "dir/00000", 1},
+		{"a file of the lowest of many", "dir/00000", STACK_N - 1},
+		{"a file of which the top layer has only the mode", "dir/00001", STACK_N},
+	};
+	SCRATCH struct scratch scratch = scratch_new();
+	SBX_CLOSE int layers_fd = scratch_mkdir(scratch.fd, "layers");
+	SBX_STACK struct sbx_stack stack = SBX_STACK_INIT;
+
+	for (uint32_t i = 0; i < STACK_N; i++)
+		make_layer(layers_fd, i, &stack);
+	for (size_t i = 0; i < SBX_N_ELEMENTS(cases); i++) {
+		double ms = lookup_ms(layers_fd, &stack, cases[i].n, cases[i].path);
+
+		cr_log_info("%s: %.4f ms", cases[i].what, ms);
+		cr_expect_lt(ms, 1, "%s: %.4f ms", cases[i].what, ms);
+	}
 }
