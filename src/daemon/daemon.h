@@ -95,6 +95,8 @@ bool daemon_has_rootfs(const struct daemon *daemon);
 struct json_object *stack_to_json(const struct sbx_stack *stack);
 /* Something has begun or ended: the time without anything to do counts from now. */
 void daemon_touch(struct daemon *daemon);
+/* The idle timer has fired: ends the daemon if there is nothing to do. data: the daemon. */
+void daemon_idle(void *data);
 /* Ends the loop; what runs is ended by the kernel and found again by the next start. */
 void daemon_stop(struct daemon *daemon);
 /* One line on stderr (the log), with the time. */
