@@ -31,8 +31,8 @@ enum sbx_init_op {
 	SBX_INIT_SIGNAL,    /* sandboxd → init: to one command's tree, or all (command 0) */
 	SBX_INIT_READY,     /* init → sandboxd: set up, or code < 0 and why */
 	/* init → sandboxd: no process is left in the session (command 0; comes each time when this
-	 * becomes so, after the EXITED before it), or none that the last SIGNAL to this command
-	 * met, nor a descendant (only for a command that was sent one; after its EXITED) */
+	 * becomes so, after the EXITED before it), or none of this command (only for one that was
+	 * sent a SIGNAL; after its EXITED) */
 	SBX_INIT_EMPTY,
 };
 

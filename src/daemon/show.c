@@ -94,7 +94,8 @@ void op_session_list(struct request *request)
 	const struct session *session;
 
 	TAILQ_FOREACH(session, &request->daemon->sessions, entry)
-	array_add(sessions, describe_session(session));
+	if (session->managed || session->first_command) /* else it stood ready for nobody */
+		array_add(sessions, describe_session(session));
 	request_result(request, o);
 }
 

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -28,8 +29,9 @@
 
 struct command {
 	uint32_t number; /* 0: the place is free */
-	bool exited;     /* kept because of what a signal has still to end */
-	struct sbx_init_tree tree;
+	pid_t keeper;    /* 0: it has ended; then its shell, if that still runs, is our child */
+	bool signalled;  /* the end of what it left has to be told */
+	bool exited;     /* as sandboxd was told */
 };
 
 /* A message that sandboxd had no room for. While there is one, no request is read: so there are
@@ -47,6 +49,7 @@ struct init {
 	bool empty;   /* sandboxd was told that nobody is left */
 	bool settled; /* the spawner knows that its descriptors are closed here */
 	struct command commands[SBX_INIT_COMMANDS_MAX];
+	struct sbx_init_report *reports; /* of the keeper of each place */
 	struct waiting *first, **last;
 };
 
@@ -155,6 +158,10 @@ static int watch_children(struct init *init, struct sbx_err *err)
 {
 	sigset_t all, child;
 
+	init->reports = mmap(NULL, SBX_INIT_COMMANDS_MAX * sizeof(*init->reports),
+		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (init->reports == MAP_FAILED)
+		return sbx_err_set(err, errno, "map memory: %m");
 	(void)sigfillset(&all);
 	(void)sigemptyset(&child);
 	(void)sigaddset(&child, SIGCHLD);
@@ -283,9 +290,16 @@ static struct command *find_command(struct init *init, uint32_t number)
 	return NULL;
 }
 
+static struct sbx_init_report *report_of(const struct init *init, const struct command *command)
+{
+	return &init->reports[command - init->commands];
+}
+
 static int try_start(struct init *init, const struct sbx_init_message *m, int text_fd,
 	int *ret_master, pid_t *ret_pid, struct sbx_err *err)
 {
+	struct sbx_init_report *report;
+	pid_t keeper = 0;
 	const struct sbx_init_start start = {
 		.text_fd = text_fd,
 		.text_size = m->text_size,
@@ -301,10 +315,13 @@ static int try_start(struct init *init, const struct sbx_init_message *m, int te
 		return sbx_err_set(err, EAGAIN,
 			"%d commands run in this session, which is the limit",
 			SBX_INIT_COMMANDS_MAX);
-	r = sbx_init_start(&start, ret_master, ret_pid, err);
+	report = report_of(init, place);
+	*report = (struct sbx_init_report){0}; /* the keeper before has told its last word there */
+	r = sbx_init_start(&start, report, ret_master, &keeper, err);
 	if (r < 0)
 		return r;
-	*place = (struct command){.number = m->command, .tree = {.leader = *ret_pid}};
+	*place = (struct command){.number = m->command, .keeper = keeper};
+	*ret_pid = report->shell;
 	return 0;
 }
 
@@ -316,7 +333,6 @@ static void send_empty(struct init *init, uint32_t command)
 
 static void free_place(struct command *command)
 {
-	sbx_init_tree_done(&command->tree);
 	*command = (struct command){0};
 }
 
@@ -353,10 +369,12 @@ static void handle_signal(struct init *init, const struct sbx_init_message *m)
 	if (m->code < 1 || m->code >= NSIG)
 		return;
 	/* one that has ended meanwhile is no error: its EXITED is on its way */
-	if (command)
-		sbx_init_tree_signal(&command->tree, m->code);
-	else if (!m->command)
+	if (command) {
+		command->signalled = true;
+		sbx_init_tree_signal(command->keeper, report_of(init, command)->shell, m->code);
+	} else if (!m->command) {
 		(void)kill(-1, m->code); /* ESRCH: nobody is there */
+	}
 	if (command && command->exited && m->code == SIGKILL)
 		free_place(command);
 }
@@ -383,20 +401,37 @@ static void tell_exit(struct init *init, struct command *command, int status)
 		&(struct sbx_init_message){
 			.op = SBX_INIT_EXITED, .command = command->number, .code = status},
 		-EBADF);
-	if (command->tree.n)
-		command->exited = true;
-	else
-		free_place(command);
+	command->exited = true;
 }
 
-static void tell_trees_gone(struct init *init)
+static void note_end(struct init *init, pid_t pid, int status)
 {
 	for (size_t i = 0; i < SBX_N_ELEMENTS(init->commands); i++) {
 		struct command *c = &init->commands[i];
+		const struct sbx_init_report *report = &init->reports[i];
 
-		if (!c->exited || !sbx_init_tree_gone(&c->tree))
+		if (c->number && c->keeper == pid)
+			c->keeper = 0;
+		else if (c->number && !c->exited && report->shell == pid &&
+			 !__atomic_load_n(&report->exited, __ATOMIC_ACQUIRE))
+			tell_exit(init, c, status); /* its keeper was killed */
+	}
+}
+
+static void tell_news(struct init *init)
+{
+	for (size_t i = 0; i < SBX_N_ELEMENTS(init->commands); i++) {
+		struct command *c = &init->commands[i];
+		const struct sbx_init_report *report = &init->reports[i];
+
+		if (!c->number)
 			continue;
-		send_empty(init, c->number);
+		if (!c->exited && __atomic_load_n(&report->exited, __ATOMIC_ACQUIRE))
+			tell_exit(init, c, report->status);
+		if (!c->exited || (c->signalled && c->keeper))
+			continue;
+		if (c->signalled)
+			send_empty(init, c->number);
 		free_place(c);
 	}
 }
@@ -409,13 +444,8 @@ static void reap(struct init *init)
 
 	(void)!read(init->signal_fd, &info, sizeof(info)); /* several may have become one */
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		for (size_t i = 0; i < SBX_N_ELEMENTS(init->commands); i++) {
-			struct command *c = &init->commands[i];
-
-			if (c->number && !c->exited && c->tree.leader == pid)
-				tell_exit(init, c, status);
-		}
-	tell_trees_gone(init);
+		note_end(init, pid, status);
+	tell_news(init);
 	tell_if_empty(init);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starting a command: a terminal of the session's own devpts, then a shell on it, by
- * clone(CLONE_VM|CLONE_VFORK): the child borrows init's memory until it has called execve, so
- * nothing is copied, and a failure before that is simply seen in memory.
+ * Starting a command: a terminal of the session's own devpts, then a keeper, then a shell on the
+ * terminal, by clone(CLONE_VM|CLONE_VFORK): the child borrows the keeper's memory until it has
+ * called execve, so nothing is copied, and a failure before that is simply seen in memory.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <unistd.h>
 
 #include "init.h"
 
@@ -50,6 +51,7 @@ struct child {
 	size_t n_shells;
 	int tty_fd;
 	int text_fd; /* -EBADF: the text is an argument */
+	struct sbx_init_report *report;
 	/* written by the child in the memory that it shares with us */
 	volatile int code;
 	const char *volatile step;
@@ -68,6 +70,7 @@ static int run_child(void *data)
 	struct child *c = data;
 	sigset_t none;
 
+	c->report->shell = getpid();
 	if (setsid() < 0 || ioctl(c->tty_fd, TIOCSCTTY, 0) < 0)
 		return fail_in_child(c, "take the terminal");
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -89,20 +92,19 @@ static int run_child(void *data)
 	return fail_in_child(c, "start a shell");
 }
 
-static int spawn_shell(struct child *c, pid_t *ret_pid, struct sbx_err *err)
+static pid_t spawn_shell(void *data, struct sbx_err *err)
 {
 	static char stack[STACK_SIZE] __attribute__((aligned(16)));
+	struct child *c = data;
 	pid_t pid;
 
 	pid = clone(run_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, c);
 	if (pid < 0)
 		return sbx_err_set(err, errno, "start a process: %m");
-	if (c->step) {
-		(void)waitpid(pid, NULL, 0); /* it has exited; its reason is in c */
-		return sbx_err_set(err, c->code, "%s: %m", c->step);
-	}
-	*ret_pid = pid;
-	return 0;
+	if (!c->step)
+		return pid;
+	(void)waitpid(pid, NULL, 0); /* it has exited; its reason is in c */
+	return sbx_err_set(err, c->code, "%s: %m", c->step);
 }
 
 /* Lines come out as they were written: "\n" stays "\n", input is not echoed into the output. */
@@ -189,8 +191,8 @@ static int check_sealed(int fd, struct sbx_err *err)
 	return 0;
 }
 
-static int start_on(const struct sbx_init_start *start, int tty, int text_fd, pid_t *ret_pid,
-	struct sbx_err *err)
+static int start_on(const struct sbx_init_start *start, int tty, int text_fd,
+	struct sbx_init_report *report, pid_t *ret_keeper, struct sbx_err *err)
 {
 	const char *text = TEXT_PATH;
 	bool as_argument = start->text_size <= SBX_INIT_ARG_MAX;
@@ -207,13 +209,14 @@ static int start_on(const struct sbx_init_start *start, int tty, int text_fd, pi
 		.n_shells = SBX_N_ELEMENTS(shells),
 		.tty_fd = tty,
 		.text_fd = as_argument ? -EBADF : text_fd,
+		.report = report,
 	};
 
-	return r < 0 ? r : spawn_shell(&child, ret_pid, err);
+	return r < 0 ? r : sbx_init_keep(spawn_shell, &child, report, ret_keeper, err);
 }
 
-int sbx_init_start(
-	const struct sbx_init_start *start, int *ret_master, pid_t *ret_pid, struct sbx_err *err)
+int sbx_init_start(const struct sbx_init_start *start, struct sbx_init_report *report,
+	int *ret_master, pid_t *ret_keeper, struct sbx_err *err)
 {
 	SBX_CLOSE int master = -EBADF, tty = -EBADF, text_fd = -EBADF;
 	int r;
@@ -225,7 +228,7 @@ int sbx_init_start(
 		return sbx_err_set(err, errno, "duplicate the command's descriptor: %m");
 	r = open_terminal(start, &master, &tty, err);
 	if (r >= 0)
-		r = start_on(start, tty, text_fd, ret_pid, err);
+		r = start_on(start, tty, text_fd, report, ret_keeper, err);
 	if (r < 0)
 		return r;
 	*ret_master = sbx_fd_take(&master);

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One command's processes, by looking at /proc: those in the terminal session that its shell
- * leads, and descendants of any of these (setsid(2) leaves the session, not the parent). What a
- * signal has met is remembered, so that the next one finds it also as an orphan. What had left
- * both before the first signal is out of reach; it ends with the session.
- */
+/* One command's processes, by looking at /proc: all that descend from its keeper (init.h). */
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,9 +12,8 @@
 #define FREEZE_ROUNDS 64    /* each meets only children that were forked during the one before */
 
 struct process {
-	pid_t pid, parent, session;
-	uint64_t started; /* clock ticks since boot */
-	bool member, frozen;
+	pid_t pid, parent;
+	bool member;
 };
 
 struct snapshot {
@@ -28,8 +21,7 @@ struct snapshot {
 	size_t n;
 };
 
-/* proc_pid_stat(5): "pid (comm) state ppid pgrp session ... starttime(22)"; comm may hold
- * anything. Zombies only wait to be reaped: they count as gone. */
+/* proc_pid_stat(5): "pid (comm) state ppid ..."; comm may hold anything. Zombies only wait to be reaped: they count as gone. */
 static bool read_process(int proc_fd, const char *name, struct process *ret)
 {
 	char path[64], text[512], state;
@@ -47,12 +39,8 @@ static bool read_process(int proc_fd, const char *name, struct process *ret)
 	text[n] = '\0';
 	end = strrchr(text, ')');
 	*ret = (struct process){.pid = (pid_t)strtol(text, NULL, 10)};
-	return end &&
-	       sscanf(end + 1,
-		       " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-		       "%" SCNu64,
-		       &state, &ret->parent, &ret->session, &ret->started) == 4 &&
-	       state != 'Z' && state != 'X' && ret->pid != 1;
+	return end && sscanf(end + 1, " %c %d", &state, &ret->parent) == 2 && state != 'Z' &&
+	       state != 'X' && ret->pid != 1;
 }
 
 static int snapshot_take(struct snapshot *ret)
@@ -85,27 +73,10 @@ static struct process *find(const struct snapshot *s, pid_t pid)
 	return NULL;
 }
 
-/* The shell's number may be a later session's once it is gone: then only in its own name. */
-static bool in_terminal_session(
-	const struct snapshot *s, const struct sbx_init_tree *tree, const struct process *p)
-{
-	const struct process *leader = find(s, tree->leader);
-
-	if (p->session != tree->leader)
-		return false;
-	return !leader || !tree->n || leader->started == tree->members[0].started;
-}
-
-static void mark_roots(struct snapshot *s, const struct sbx_init_tree *tree)
+static void mark_roots(struct snapshot *s, pid_t keeper, pid_t shell)
 {
 	for (size_t i = 0; i < s->n; i++)
-		s->list[i].member = in_terminal_session(s, tree, &s->list[i]);
-	for (size_t i = 0; i < tree->n; i++) {
-		struct process *p = find(s, tree->members[i].pid);
-
-		if (p && p->started == tree->members[i].started)
-			p->member = true;
-	}
+		s->list[i].member = keeper ? s->list[i].parent == keeper : s->list[i].pid == shell;
 }
 
 /* Until nothing changes: a child may be listed before its parent. */
@@ -127,43 +98,19 @@ static void mark_descendants(struct snapshot *s)
 	}
 }
 
-/* The shell first, if it still is there: in_terminal_session() looks at it. */
-static void remember(struct sbx_init_tree *tree, const struct snapshot *s)
-{
-	struct sbx_init_member *members = calloc(s->n + 1, sizeof(*members));
-	size_t n = 1;
-
-	if (!members)
-		return; /* the list from before still is good for something */
-	if (tree->n)
-		members[0] = tree->members[0];
-	for (size_t i = 0; i < s->n; i++) {
-		const struct process *p = &s->list[i];
-
-		if (p->member && p->pid == tree->leader)
-			members[0] = (struct sbx_init_member){p->pid, p->started};
-		else if (p->member)
-			members[n++] = (struct sbx_init_member){p->pid, p->started};
-	}
-	free(tree->members);
-	tree->members = members;
-	tree->n = n;
-}
-
-static int meet(struct sbx_init_tree *tree, struct snapshot *ret)
+static int meet(pid_t keeper, pid_t shell, struct snapshot *ret)
 {
 	int r = snapshot_take(ret);
 
 	if (r < 0)
 		return r;
-	mark_roots(ret, tree);
+	mark_roots(ret, keeper, shell);
 	mark_descendants(ret);
-	remember(tree, ret);
 	return 0;
 }
 
 /* A stopped process does not fork: when a round meets nobody new, all are there. */
-static void freeze(struct sbx_init_tree *tree)
+static void freeze(pid_t keeper, pid_t shell)
 {
 	size_t n_before = 0;
 
@@ -171,7 +118,7 @@ static void freeze(struct sbx_init_tree *tree)
 		struct snapshot s;
 		size_t n = 0;
 
-		if (meet(tree, &s) < 0)
+		if (meet(keeper, shell, &s) < 0)
 			return;
 		for (size_t i = 0; i < s.n; i++)
 			if (s.list[i].member) {
@@ -185,38 +132,18 @@ static void freeze(struct sbx_init_tree *tree)
 	}
 }
 
-void sbx_init_tree_signal(struct sbx_init_tree *tree, int sig)
+void sbx_init_tree_signal(pid_t keeper, pid_t shell, int sig)
 {
 	struct snapshot s;
 
 	if (sig == SIGKILL)
-		freeze(tree);
-	if (meet(tree, &s) < 0) {
-		(void)kill(-tree->leader, sig); /* no memory: the shell's own group at least */
+		freeze(keeper, shell);
+	if (meet(keeper, shell, &s) < 0) {
+		(void)kill(-shell, sig); /* no memory: the shell's own group at least */
 		return;
 	}
 	for (size_t i = 0; i < s.n; i++)
 		if (s.list[i].member)
 			(void)kill(s.list[i].pid, sig);
 	free(s.list);
-}
-
-bool sbx_init_tree_gone(struct sbx_init_tree *tree)
-{
-	struct snapshot s;
-	bool gone = true;
-
-	if (snapshot_take(&s) < 0)
-		return false; /* then the grace is waited for */
-	mark_roots(&s, tree);
-	for (size_t i = 0; i < s.n; i++)
-		gone = gone && !s.list[i].member;
-	free(s.list);
-	return gone;
-}
-
-void sbx_init_tree_done(struct sbx_init_tree *tree)
-{
-	free(tree->members);
-	*tree = (struct sbx_init_tree){0};
 }

@@ -83,6 +83,29 @@ test('a timeout takes the whole tree, after a chance to clean up', async (t) => 
 		assert.equal((await lab.finish(bystander, 'on\n')).output, 'lives on\n');
 		await lab.admin('session', 'discard', lab.id, workspace_session_id);
 	});
+	await t.test('and there what has become a daemon before, which others of the session have not', async () => {
+		const workspace_session_id = await lab.session();
+		const inside = { workspace_session_id };
+		const daemon = (n) => `(setsid sh -c "trap '' TERM HUP; (sleep ${n} & ) & exec sleep ${n}" >/dev/null 2>&1 &)`;
+		await lab.exec(`${daemon(1111)}; sleep 0.2`, inside);
+		const bystander = await lab.start(`${daemon(2222)}; read x`, inside);
+		await timed(`${daemon(3333)}; (sleep 3333 &); sleep 600`, 700, inside);
+		const { output } = await lab.exec('pgrep -ax sleep | cut -d" " -f2- | sort | uniq -c', inside);
+		assert.deepEqual(output.trim().split(/\s*\n\s*/), ['2 sleep 1111', '2 sleep 2222']);
+		await lab.finish(bystander, '\n');
+		await lab.admin('session', 'discard', lab.id, workspace_session_id);
+	});
+	await t.test('what kills its own keeper is still seen to end, and still timed out', async () => {
+		const workspace_session_id = await lab.session();
+		const inside = { workspace_session_id };
+		const killed = await lab.exec('kill -9 $PPID; sleep 0.2; echo on; exit 5', inside);
+		assert.deepEqual([killed.status, killed.exit_code, killed.output], ['error', 5, 'on\n']);
+		const all = await lab.exec('kill -9 -1; exit 6', inside);
+		assert.deepEqual([all.status, [6, 137].includes(all.exit_code)], ['error', true]);
+		await timed('kill -9 $PPID; sleep 600', 300, inside);
+		assert.equal((await lab.exec('pgrep -c sleep', inside)).output, '0\n');
+		await lab.admin('session', 'discard', lab.id, workspace_session_id);
+	});
 	await t.test('a lock file is removed by its owner', async () => {
 		const done = await timed("trap 'rm -f lock; exit 1' TERM; touch lock kept; sleep 60 & wait", 2500);
 		assert.deepEqual([done.publish.added, done.publish.no_op], [1, false]);

@@ -154,7 +154,7 @@ Test(spawner, a_slot_runs_again_in_the_same_namespaces)
 		live_expect(&s,
 			"cat /tmp/f f /proc/1/comm; ps -e --no-headers | wc -l;"
 			"grep -c ^proc /proc/mounts",
-			"kept\nkept\nsbx-init\n4\n1\n");
+			"kept\nkept\nsbx-init\n5\n1\n");
 		live_stop(&s);
 	}
 	live_drop(&s);
