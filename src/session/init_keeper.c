@@ -3,8 +3,8 @@
  * Keepers. Whoever ends its session, its terminal or its parent still descends from the nearest
  * ancestor that adopts (prctl(2), PR_SET_CHILD_SUBREAPER): no process can leave its command by
  * itself. It can kill the keeper, which is one more process of the session's root. Then the rest of
- * the command is init's, as if there never was a keeper: it is out of reach of its timeout, and ends
- * with the session.
+ * the command is init's, as if there never was a keeper: it is out of reach of its timeout, and
+ * ends with the session.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -31,7 +31,8 @@ _Noreturn static void keep(struct sbx_init_report *report)
 		siginfo_t info = {0};
 
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) < 0)
-			_exit(errno == ECHILD ? EXIT_SUCCESS : EXIT_FAILURE); /* no signal is let in */
+			_exit(errno == ECHILD ? EXIT_SUCCESS
+					      : EXIT_FAILURE); /* no signal is let in */
 		if (info.si_pid == report->shell) {
 			report->status = wait_status(&info);
 			__atomic_store_n(&report->exited, 1, __ATOMIC_RELEASE);
@@ -74,8 +75,7 @@ static int wait_for_start(int fd, const struct sbx_init_report *report, struct s
 	while ((n = read(fd, &byte, 1)) < 0 && errno == EINTR)
 		;
 	if (n != 1) /* "kill -9 -1" can be that fast; then the shell is init's */
-		return report->shell ? 0
-				     : sbx_err_set(err, ECHILD, "the command's keeper died");
+		return report->shell ? 0 : sbx_err_set(err, ECHILD, "the command's keeper died");
 	return report->code < 0 ? sbx_err_set(err, -report->code, "%s", report->detail) : 0;
 }
 

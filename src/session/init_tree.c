@@ -21,7 +21,8 @@ struct snapshot {
 	size_t n;
 };
 
-/* proc_pid_stat(5): "pid (comm) state ppid ..."; comm may hold anything. Zombies only wait to be reaped: they count as gone. */
+/* proc_pid_stat(5): "pid (comm) state ppid ..."; comm may hold anything. Zombies only wait to be
+ * reaped: they count as gone. */
 static bool read_process(int proc_fd, const char *name, struct process *ret)
 {
 	char path[64], text[512], state;

@@ -5,9 +5,11 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 
 #include "overlay.h"
+#include "sbx/sys.h"
 #include "slot.h"
 
 static void slot_free(struct sbx_spawn *spawn, struct sbx_slot *slot)
@@ -123,30 +125,44 @@ static int find_idle(
 	return 0;
 }
 
+static int hand_over(
+	struct sbx_spawn *spawn, struct sbx_slot *slot, int control_fd, struct sbx_err *err)
+{
+	if (slot->park_fd < 0) { /* it has run before */
+		int r;
+
+		sbx_fd_close(&slot->init_pidfd);
+		r = sbx_slot_park_init(spawn, slot, err);
+		if (r < 0)
+			return r;
+	}
+	return sbx_slot_release_init(spawn, slot, control_fd, err);
+}
+
+/* A parked init has nothing to lose: one that was killed (a host short of memory takes it before
+ * anything else, see init.c) is replaced, once. */
 int sbx_slot_run(struct sbx_spawn *spawn, uint32_t number, int control_fd, int *ret_pidfd,
 	struct sbx_err *err)
 {
-	SBX_CLOSE int copy = -EBADF;
 	struct sbx_slot *slot;
 	int r;
 
 	r = find_idle(spawn, number, &slot, err);
 	if (r < 0)
 		return r;
-	if (slot->park_fd < 0) { /* it has run before */
-		sbx_fd_close(&slot->init_pidfd);
-		r = sbx_slot_park_init(spawn, slot, err);
-		if (r < 0)
-			return r;
+	r = hand_over(spawn, slot, control_fd, err);
+	if (r < 0 && slot->park_fd >= 0) {
+		sbx_slot_unpark_init(spawn, slot);
+		r = hand_over(spawn, slot, control_fd, err);
 	}
-	copy = fcntl(slot->init_pidfd, F_DUPFD_CLOEXEC, 0);
-	if (copy < 0)
-		return sbx_err_set(err, errno, "duplicate init's descriptor: %m");
-	r = sbx_slot_release_init(spawn, slot, control_fd, err);
 	if (r < 0)
 		return r;
-	*ret_pidfd = sbx_fd_take(&copy);
-	return 0;
+	*ret_pidfd = fcntl(slot->init_pidfd, F_DUPFD_CLOEXEC, 0);
+	if (*ret_pidfd >= 0)
+		return 0;
+	r = sbx_err_set(err, errno, "duplicate init's descriptor: %m");
+	(void)sbx_sys_pidfd_signal(slot->init_pidfd, SIGKILL); /* nobody could see its end */
+	return r;
 }
 
 int sbx_slot_renew(struct sbx_spawn *spawn, uint32_t number, struct sbx_err *err)

@@ -160,6 +160,55 @@ Test(spawner, a_slot_runs_again_in_the_same_namespaces)
 	live_drop(&s);
 }
 
+/* Of the spawner, on the host. */
+static pid_t spawner_pid(void)
+{
+	char path[64], line[128];
+	int pid = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", sbx_spawner_pidfd(live.spawner));
+	f = fopen(path, "re");
+	cr_assert_not_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pid: %d", &pid) == 1)
+			break;
+	(void)fclose(f); /* only read from */
+	return pid;
+}
+
+static pid_t child_of(pid_t parent)
+{
+	char path[64];
+	int pid = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+	f = fopen(path, "re");
+	if (!f)
+		cr_skip_test("the kernel has no /proc/<pid>/task/<tid>/children");
+	while (fscanf(f, "%d", &pid) == 1)
+		;
+	(void)fclose(f); /* only read from */
+	return pid;
+}
+
+Test(spawner, an_init_that_died_while_it_waited_is_replaced)
+{
+	struct live_session s;
+	pid_t parked;
+
+	live_prepare(&live, &s, 0, "ws_a", (const uint32_t[]){0}, 1);
+	parked = child_of(spawner_pid());
+	cr_assert_gt(parked, 0);
+	cr_assert_eq(kill(parked, SIGKILL), 0);
+	while (kill(parked, 0) == 0) /* nobody of ours can wait for it */
+		(void)sched_yield();
+	live_run(&s);
+	live_expect(&s, "echo here", "here\n");
+	live_drop(&s);
+}
+
 Test(spawner, layers_in_use_stay)
 {
 	SBX_CLOSE int tree = live_layer(&live, 7);
@@ -350,18 +399,10 @@ static size_t n_open(void)
 /* Descriptors of the spawner, seen from outside. */
 static size_t n_open_in_spawner(void)
 {
-	char path[64], line[128];
-	int pid = 0;
+	int pid = spawner_pid();
+	char path[64];
 	size_t n;
-	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", sbx_spawner_pidfd(live.spawner));
-	f = fopen(path, "re");
-	cr_assert_not_null(f);
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "Pid: %d", &pid) == 1)
-			break;
-	(void)fclose(f); /* only read from */
 	n = 0;
 	for (int fd = 0; fd < 1024; fd++) {
 		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
