@@ -52,10 +52,11 @@ struct sbx_spawner_config {
 	const char *seccomp_profile; /* path of the policy JSON; NULL: the installed default */
 	const struct sbx_buf *seccomp_policy; /* its text, which counts instead; or NULL */
 	uint64_t tmp_bytes;                   /* size limit of each private tmpfs */
-	int layers_fd;                        /* <store>/layers */
-	int sessions_fd;                      /* <sandbox>/sessions */
-	int rootfs_fd; /* an unpacked root file system (rootfs.h); -EBADF: the host's */
-	int lock_fd;   /* held by spawner and inits: a new sandboxd waits until they are gone */
+	uint64_t file_max; /* bytes of one file that a session writes; 0: no limit */
+	int layers_fd;     /* <store>/layers */
+	int sessions_fd;   /* <sandbox>/sessions */
+	int rootfs_fd;     /* an unpacked root file system (rootfs.h); -EBADF: the host's */
+	int lock_fd;       /* held by spawner and inits: a new sandboxd waits until they are gone */
 };
 
 struct sbx_spawner; /* sandboxd's end */

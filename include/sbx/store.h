@@ -41,8 +41,10 @@ struct sbx_sandbox {
 	/* of each session; 0: not asked for, see cgroup.h for the defaults */
 	uint64_t memory_max; /* bytes */
 	uint64_t pids_max;
-	uint64_t cpu_max;                     /* hundredths of a core */
-	uint64_t created_ns;                  /* CLOCK_REALTIME */
+	uint64_t cpu_max;    /* hundredths of a core */
+	uint64_t disk_max;   /* bytes that it may write to disk; 0 here: no limit */
+	uint64_t inodes_max; /* files and directories of the same */
+	uint64_t created_ns; /* CLOCK_REALTIME */
 	const struct sbx_buf *seccomp_policy; /* create only: the text that is to be copied */
 };
 void sbx_sandbox_done(struct sbx_sandbox *sandbox);
@@ -136,6 +138,15 @@ void sbx_layer_info_to_json(const struct sbx_layer_info *info, struct json_objec
  * a tree, in a fixed order; counts entries and bytes. */
 int sbx_layer_digest(int tree_fd, char ret_hex[static 65], uint64_t *ret_entries,
 	uint64_t *ret_bytes, struct sbx_err *err);
+
+/* What a directory takes of its file system, without itself. Others may change it meanwhile, as
+ * they like; no link is followed and nothing is opened but directories. Blocks: a worker's job. */
+struct sbx_usage {
+	uint64_t n_bytes;
+	uint64_t n_inodes; /* entries */
+	bool complete;     /* false: directories were moved away under the walk, so there is more */
+};
+int sbx_store_usage(int dir_fd, struct sbx_usage *ret, struct sbx_err *err);
 
 /*
  * Removes what nothing references: layers neither in the head nor in keep, rejects without

@@ -104,6 +104,8 @@ static int fill_sandbox(struct json_object *args, struct sbx_sandbox *sandbox, s
 	sandbox->memory_max = (uint64_t)sbx_json_int(args, "memory_max", 0);
 	sandbox->pids_max = (uint64_t)sbx_json_int(args, "pids_max", 0);
 	sandbox->cpu_max = (uint64_t)sbx_json_int(args, "cpu_max", 0);
+	sandbox->disk_max = (uint64_t)sbx_json_int(args, "disk_max", 0);
+	sandbox->inodes_max = (uint64_t)sbx_json_int(args, "inodes_max", 0);
 	return 0;
 }
 

@@ -127,6 +127,18 @@ static int show_cores(struct sbx_buf *out, struct json_object *value)
 		 : sbx_buf_append_string(out, "no limit");
 }
 
+static int show_disk(struct sbx_buf *out, struct json_object *value)
+{
+	return json_object_get_int64(value) ? show_bytes(out, value)
+					    : sbx_buf_append_string(out, "no limit");
+}
+
+static int show_inodes(struct sbx_buf *out, struct json_object *value)
+{
+	return json_object_get_int64(value) ? show_limit(out, value)
+					    : sbx_buf_append_string(out, "no limit");
+}
+
 /* Numbers only; the first pattern that fits the name counts. */
 static const struct form {
 	const char *pattern;
@@ -137,6 +149,8 @@ static const struct form {
 	{"memory_max", show_limit_bytes, false},
 	{"pids_max", show_limit, false},
 	{"cpu_max", show_cores, false},
+	{"disk_max", show_disk, false},
+	{"inodes_max", show_inodes, false},
 	{"bytes", show_bytes, false},
 	{"*_bytes", show_bytes, false},
 	{"size", show_bytes, false},

@@ -83,6 +83,16 @@ static const struct param create_params[] = {
 		.key = "cpu_max",
 		.help = "cores of each session, e.g. 1.5 (default: no limit)",
 		.type = PARAM_CORES},
+	{.name = "--disk-max",
+		.metavar = "N",
+		.key = "disk_max",
+		.help = "bytes that each session may write to disk, e.g. 20G (default: no limit)",
+		.type = PARAM_SIZE},
+	{.name = "--inodes-max",
+		.metavar = "N",
+		.key = "inodes_max",
+		.help = "files that each session may have on disk (default: no limit)",
+		.type = PARAM_COUNT},
 	END,
 };
 
@@ -151,7 +161,8 @@ static const struct view create_view = {
 		{"entries", "entries"}, {"bytes", "size"}, {"root_at", "workspace inside"},
 		{"rootfs", "root file system"}, {"network", "network"},
 		{"seccomp_profile", "system call policy"}, {"memory_max", "memory"},
-		{"pids_max", "processes"}, {"cpu_max", "cpu"}),
+		{"pids_max", "processes"}, {"cpu_max", "cpu"}, {"disk_max", "disk"},
+		{"inodes_max", "files on disk"}),
 	.lists = no_lists,
 };
 
@@ -162,7 +173,8 @@ static const struct view inspect_view = {
 		{"root_at", "workspace inside"}, {"source", "imported from"},
 		{"rootfs", "root file system"}, {"network", "network"},
 		{"seccomp_profile", "system call policy"}, {"memory_max", "memory"},
-		{"pids_max", "processes"}, {"cpu_max", "cpu"}, {"owner_uid", "owner uid"},
+		{"pids_max", "processes"}, {"cpu_max", "cpu"}, {"disk_max", "disk"},
+		{"inodes_max", "files on disk"}, {"owner_uid", "owner uid"},
 		{"created_ns", "created"}, {"daemon_pid", "daemon pid"},
 		{"daemon_uptime_seconds", "daemon up"}),
 };

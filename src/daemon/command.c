@@ -269,6 +269,7 @@ static void set_status(struct command *command, int wait_status)
 	}
 	command_note_limits(command);
 	command_note_filter(command, wait_status);
+	command_note_file_size(command, wait_status);
 }
 
 void command_exited(struct command *command, int wait_status)
@@ -292,7 +293,7 @@ void command_tree_empty(struct command *command)
 
 void command_killed_with_session(struct command *command)
 {
-	bool expected = command->timed_out || command->killed;
+	bool expected = command->timed_out || command->killed || command->limited;
 
 	sbx_timer_unset(command->timer);
 	if (command->state == COMMAND_EXITED)

@@ -78,6 +78,7 @@ struct command {
 	struct sbx_timer *timer; /* timeout, then grace */
 	enum command_kill_phase kill_phase;
 	bool timed_out, killed, interrupted;
+	bool limited; /* its session was ended for a limit, which is noted */
 
 	const char *status; /* the contract's word; "running" until ENDED */
 	int exit_code;
@@ -127,6 +128,8 @@ void command_count_limits(struct command *command);
 void command_note_limits(struct command *command);
 /* When its end looks like that of a program which the system call filter killed. */
 void command_note_filter(struct command *command, int wait_status);
+/* The same of one that a file too large ended. */
+void command_note_file_size(struct command *command, int wait_status);
 /* A new array, one string for each line. */
 struct json_object *command_notes(const struct command *command);
 

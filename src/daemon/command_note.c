@@ -64,6 +64,23 @@ void command_note_filter(struct command *command, int wait_status)
 	command_add_note(command, text.data);
 }
 
+void command_note_file_size(struct command *command, int wait_status)
+{
+	uint64_t disk_max = command->daemon->sandbox.disk_max;
+	SBX_BUF struct sbx_buf text = SBX_BUF_INIT;
+
+	if (!disk_max || !is_from_signal(wait_status, SIGXFSZ))
+		return;
+	if (sbx_buf_printf(&text,
+		    "disk limit hit: a program was ended (SIGXFSZ) since one file alone would have "
+		    "been larger than %.1f MiB (disk_max); write less or use a sandbox created "
+		    "with "
+		    "a larger --disk-max",
+		    (double)disk_max / (1 << 20)) < 0)
+		abort();
+	command_add_note(command, text.data);
+}
+
 struct json_object *command_notes(const struct command *command)
 {
 	struct json_object *notes = json_object_new_array();

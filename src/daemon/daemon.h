@@ -7,6 +7,7 @@
  *   slots     the spawner's slots and the layers attached for them
  *   session   workspace sessions: from a prepared slot to the end of their last command
  *   command   command sessions: terminal, transcript, waiting, limits in time
+ *   disk      what sessions take of the disk, and its limit
  *   commit    publications: prepared by workers, put in order, written to head.log
  *   fileop    the file tools
  *   reject    rejects that are tried again
@@ -66,10 +67,12 @@ struct daemon {
 	int signal_fd;
 	struct sbx_watch *signal_watch;
 	struct sbx_timer *idle_timer;
+	struct sbx_timer *disk_timer; /* disk.c; NULL: nothing is limited */
+	bool disk_timer_set;
 
 	struct client_list clients;
 	size_t n_clients;
-	struct request_list orphans; /* requests whose client has gone, and whose work goes on */
+	struct request_list orphans;  /* requests whose client has gone, and whose work goes on */
 	struct session_list sessions; /* all but the standby */
 	size_t n_sessions;
 	struct session *standby;      /* the next automatic session, its init waiting; or NULL */

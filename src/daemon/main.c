@@ -19,6 +19,7 @@
 #include "client.h"
 #include "command.h"
 #include "commit.h"
+#include "disk.h"
 #include "recover.h"
 #include "reject_ops.h"
 #include "sbx/cgroup.h"
@@ -258,6 +259,7 @@ static int start_spawner(struct start *start, struct sbx_err *err)
 		.rootfs_fd = -EBADF,
 		.id_base = sandbox->id_base,
 		.tmp_bytes = tmp_bytes(start->daemon.cgroups),
+		.file_max = sandbox->disk_max,
 		.layers_fd = start->daemon.context.layers_fd,
 		.sessions_fd = start->daemon.context.sessions_fd,
 		.lock_fd = start->lock_fd,
@@ -323,6 +325,8 @@ static int start_loop(struct start *start, struct sbx_err *err)
 		r = commits_new(daemon, &daemon->commits);
 	if (r == 0)
 		r = sbx_timer_new(daemon->loop, daemon_idle, daemon, &daemon->idle_timer);
+	if (r == 0)
+		r = disk_open(daemon);
 	return r < 0 ? sbx_err_set(err, -r, "start the event loop: %m") : 0;
 }
 
@@ -381,6 +385,7 @@ static void finish(struct start *start)
 		requests_free(daemon);
 	}
 	sbx_timer_free(daemon->idle_timer);
+	sbx_timer_free(daemon->disk_timer);
 	sbx_watch_free(daemon->signal_watch);
 	sbx_fd_close(&daemon->signal_fd);
 	sbx_loop_free(daemon->loop);

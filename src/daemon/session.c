@@ -286,6 +286,7 @@ int session_adopt(struct daemon *daemon, const char *id, struct sbx_head *base,
 	*base = (struct sbx_head){0};
 	session->created_ns = session_dir_made_ns(daemon->context.sessions_fd, id);
 	session_list(session);
+	disk_unknown(session);
 	r = session_prepare_slot(session, err);
 	if (r < 0) {
 		session_free(session);

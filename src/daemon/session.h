@@ -6,6 +6,7 @@
 
 #include "client.h"
 #include "daemon.h"
+#include "disk.h"
 #include "sbx/cgroup.h"
 
 #define SESSIONS_MAX         512 /* live in one sandbox; more is server_busy */
@@ -44,6 +45,7 @@ struct session {
 	struct stat upper_stat; /* when the overlay was mounted */
 	struct stat root_stat;  /* the same of its root's upper, in a sandbox that has one */
 	struct sbx_cgroup_counts counts; /* of its slot's group, when it got the slot */
+	struct disk_use disk;            /* disk.c's */
 	size_t n_file_jobs; /* hold a copy of root_fd: the overlay cannot be released before */
 	int control_fd;
 	struct sbx_watch *control_watch;

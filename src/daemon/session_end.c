@@ -81,6 +81,7 @@ static void keep_alive(
 
 	session->managed = true;
 	session->end = SESSION_END_NONE;
+	disk_unknown(session);
 	tell(session, result, err);
 	if (session_dir_renew_work(session->daemon->context.sessions_fd, session->id) < 0 ||
 		session_prepare_slot(session, &prepare_err) < 0) {
@@ -278,6 +279,7 @@ void session_stopped(struct session *session)
 			command_end(command, NULL, NULL);
 		}
 		session->state = SESSION_READY;
+		disk_settle(session);
 		session_advance(session);
 		return;
 	}

@@ -227,6 +227,7 @@ int session_add_command(struct session *session, struct command *command, struct
 	TAILQ_INSERT_TAIL(&session->commands, command, in_session);
 	session->n_commands++;
 	session->empty = false;
+	disk_watch(session);
 	if (session->timer)
 		sbx_timer_unset(session->timer);
 	if (session->state == SESSION_RUNNING)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs.h"
+#include "measure.h"
 #include "publish_jobs.h"
 #include "remove.h"
 
@@ -40,6 +41,7 @@ static const struct sbx_job_entry jobs[] = {
 	/* what keeps the store in order, or takes something out of it */
 	{"export", sbx_job_export},
 	{"gc", sbx_job_gc},
+	{"measure", sbx_job_measure},
 	{"remove", sbx_job_remove},
 	{"squash", sbx_job_squash},
 	{"stat", sbx_job_stat},

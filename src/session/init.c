@@ -188,21 +188,31 @@ static int be_eligible(SBX_UNUSED struct init *init, struct sbx_err *err)
 }
 
 /* Limits only go down: the spawner may lack CAP_SYS_RESOURCE. */
-static int set_limits(SBX_UNUSED struct init *init, struct sbx_err *err)
+static int lower_limit(int which, rlim_t soft, rlim_t hard, struct sbx_err *err)
 {
-	for (size_t i = 0; i < SBX_N_ELEMENTS(limits); i++) {
-		__rlimit_resource_t resource = (__rlimit_resource_t)limits[i].resource;
-		struct rlimit limit;
+	__rlimit_resource_t resource = (__rlimit_resource_t)which;
+	struct rlimit limit;
 
-		if (getrlimit(resource, &limit) < 0)
-			return sbx_err_set(err, errno, "getrlimit: %m");
-		limit.rlim_max = SBX_MIN(limit.rlim_max, limits[i].hard);
-		limit.rlim_cur = SBX_MIN(limit.rlim_max, limits[i].soft);
-		if (setrlimit(resource, &limit) < 0)
-			return sbx_err_set(err, errno, "set resource limit %d: %m", resource);
-	}
-	(void)umask(022);
+	if (getrlimit(resource, &limit) < 0)
+		return sbx_err_set(err, errno, "getrlimit: %m");
+	limit.rlim_max = SBX_MIN(limit.rlim_max, hard);
+	limit.rlim_cur = SBX_MIN(limit.rlim_max, soft);
+	if (setrlimit(resource, &limit) < 0)
+		return sbx_err_set(err, errno, "set resource limit %d: %m", resource);
 	return 0;
+}
+
+static int set_limits(struct init *init, struct sbx_err *err)
+{
+	uint64_t file_max = init->setup->file_max;
+	int r = 0;
+
+	for (size_t i = 0; i < SBX_N_ELEMENTS(limits) && r >= 0; i++)
+		r = lower_limit(limits[i].resource, limits[i].soft, limits[i].hard, err);
+	if (r >= 0 && file_max)
+		r = lower_limit(RLIMIT_FSIZE, file_max, file_max, err);
+	(void)umask(022);
+	return r;
 }
 
 static int enter_user_namespace(struct init *init, struct sbx_err *err)

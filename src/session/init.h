@@ -14,6 +14,7 @@ struct sbx_init_setup {
 	int lock_fd;
 	const char *root_at;
 	const struct sbx_filter *filter;
+	uint64_t file_max; /* bytes of one file; 0: no limit */
 };
 
 /* The life of pid 1: called in a fresh process, in a new pid namespace, as the host's root. */

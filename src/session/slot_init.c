@@ -54,6 +54,7 @@ int sbx_slot_park_init(struct sbx_spawn *spawn, struct sbx_slot *slot, struct sb
 		.lock_fd = spawn->config->lock_fd,
 		.root_at = spawn->config->root_at,
 		.filter = spawn->filter,
+		.file_max = spawn->config->file_max,
 	};
 	pid = sbx_seat_clone(spawn->seats[slot->number], &args, run_init, &setup);
 	if (pid < 0)

@@ -53,6 +53,8 @@ static int get_number(const struct field *field, struct json_object *value, void
 {
 	uint64_t number;
 
+	if (!value && field->optional)
+		return 0;
 	if (!json_object_is_type(value, json_type_int) || json_object_get_int64(value) < 0)
 		return -EBADMSG;
 	number = json_object_get_uint64(value);

@@ -18,7 +18,7 @@ struct field {
 	enum field_kind kind;
 	size_t offset;
 	size_t size;   /* of a FIELD_ARRAY */
-	bool optional; /* a string that may be NULL, a list that may be missing */
+	bool optional; /* a string that may be NULL, a list or number that may be missing */
 };
 
 #define FIELD_OF(type, member, name, kind)                                                         \
@@ -32,6 +32,12 @@ struct field {
 #define FIELD_OPTIONAL(type, member, name)                                                         \
 	{                                                                                          \
 		name, FIELD_STRING, offsetof(type, member), 0, true                                \
+	}
+
+/* Absent in files of before it was: 0. */
+#define FIELD_OPTIONAL_U64(type, member, name)                                                     \
+	{                                                                                          \
+		name, FIELD_U64, offsetof(type, member), 0, true                                   \
 	}
 
 void fields_to_json(const struct field *fields, size_t n, const void *from, struct json_object *to);

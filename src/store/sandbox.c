@@ -28,6 +28,8 @@ static const struct field sandbox_fields[] = {
 	SANDBOX_FIELD(memory_max, FIELD_U64),
 	SANDBOX_FIELD(pids_max, FIELD_U64),
 	SANDBOX_FIELD(cpu_max, FIELD_U64),
+	FIELD_OPTIONAL_U64(struct sbx_sandbox, disk_max, "disk_max"),
+	FIELD_OPTIONAL_U64(struct sbx_sandbox, inodes_max, "inodes_max"),
 	SANDBOX_FIELD(created_ns, FIELD_U64),
 };
 _Static_assert(sizeof(uid_t) == 4 && sizeof(gid_t) == 4, "ids are stored as FIELD_U32");

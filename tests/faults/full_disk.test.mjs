@@ -138,3 +138,20 @@ test('without free inodes nothing is lost either', { skip }, async (t) => {
 	assert.equal(await world.text('none'), null);
 	await assertSound(world, 'again');
 });
+
+test('blocks that are reserved for root are not the sessions\'', { skip }, async (t) => {
+	const { at, undo } = await smallDisk(64 * MIB);
+	try {
+		run('tune2fs', '-m', '40', spawnSync('findmnt', ['-n', '-o', 'SOURCE', at]).stdout.toString().trim());
+		const world = await World.make(t, { files: { base: 'base\n' }, parent: at });
+		t.after(undo);
+		const ran = await world.exec('head -c 1G /dev/zero >big; : >after', { yield_time_ms: 50_000 });
+		assert.match(ran.output, /No space left on device/, JSON.stringify(ran));
+		const { stdout } = spawnSync('stat', ['-f', '-c', '%f %b %a', at], { encoding: 'utf8' });
+		const [free, all, available] = stdout.trim().split(' ').map(Number);
+		assert.ok(free > all * 0.3, `${free} of ${all} blocks are free, ${available} for everybody`);
+	} catch (error) {
+		await undo();
+		throw error;
+	}
+});
