@@ -40,9 +40,6 @@ int sbx_stack_include_all(struct sbx_stack *set, const struct sbx_stack *stack);
 int sbx_stack_copy(const struct sbx_stack *from, struct sbx_stack *ret);
 /* Where layer_id is, or -ENOENT. */
 ssize_t sbx_stack_find(const struct sbx_stack *stack, const char *layer_id);
-/* The layers of top that are not in bottom, in order: what was published in between. */
-int sbx_stack_since(
-	const struct sbx_stack *bottom, const struct sbx_stack *top, struct sbx_stack *ret);
 
 /*
  * layers_fd: <store>/layers (borrowed during the call). An empty stack is an empty tree. Holds one

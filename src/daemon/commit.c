@@ -153,6 +153,18 @@ static void fail(struct publication *p, int r, const char *what)
 	finish(p, &err, NULL);
 }
 
+/* No squash has made room for long: its failures are in the log. */
+static void fail_at_limit(struct publication *p)
+{
+	struct sbx_err err = SBX_ERR_INIT;
+
+	(void)sbx_err_kind(&err, SBX_KIND_BUSY, E2BIG,
+		"sandbox '%s' has %d layers, as many as can be mounted: run 'sbx-admin squash %s', "
+		"which says what keeps them from becoming fewer, and publish again",
+		p->commits->daemon->sandbox.id, SBX_STACK_MAX, p->commits->daemon->sandbox.id);
+	finish(p, &err, NULL);
+}
+
 /* --- the writer --- */
 
 static void put_on_head(struct publication *p)
@@ -349,6 +361,10 @@ static void accept_first(struct commits *commits)
 	int r = plan(commits, p);
 
 	TAILQ_REMOVE(&commits->queue, p, entry);
+	if (r == -E2BIG) {
+		fail_at_limit(p);
+		return;
+	}
 	if (r < 0) {
 		fail(p, r, "put a publication on the head");
 		return;

@@ -140,7 +140,7 @@ static struct request *take_first(struct request_list *line)
 
 /* --- squash --- */
 
-/* Marks after how many layers a live session's base ends: no squash may span that border. */
+/* Whether a live session's base ends after n layers. */
 static bool is_pinned_border(const struct daemon *daemon, size_t n)
 {
 	const struct session *session;
@@ -151,14 +151,23 @@ static bool is_pinned_border(const struct daemon *daemon, size_t n)
 	return false;
 }
 
-/* The longest run of layers above the base layer between pins of live sessions: [*ret_first,
+/*
+ * The longest run of layers above the base layer between pins of live sessions: [*ret_first,
  * return value). The base layer stays by itself: flattening into it would touch the whole project.
+ *
+ * A session keeps the layers of its base whatever the head has, so a run across its pin does no
+ * harm; but both forms are on the disk until it ends, and a publication from it then looks at more
+ * paths. So it is done only when sessions pin so many versions that the stack would grow on.
  */
 static size_t find_run(const struct daemon *daemon, size_t *ret_first)
 {
 	const struct sbx_stack *stack = &daemon_head(daemon)->stack;
 	size_t first = 1, best_first = 1, best_end = 1;
 
+	if (stack->n > STACK_SQUASH_ACROSS) {
+		*ret_first = 1;
+		return stack->n;
+	}
 	for (size_t end = 2; end <= stack->n; end++) {
 		if (end - first > best_end - best_first) {
 			best_first = first;

@@ -8,6 +8,7 @@
 /* Beyond this many layers runs of them are squashed by themselves. */
 #define STACK_SQUASH_ABOVE 40
 #define STACK_SQUASH_RUN   16 /* least layers that are worth it */
+#define STACK_SQUASH_ACROSS 60 /* longer than this it is squashed across the pins of sessions too */
 
 void op_at_version(struct request *request);
 void op_diff(struct request *request);

@@ -69,32 +69,3 @@ ssize_t sbx_stack_find(const struct sbx_stack *stack, const char *layer_id)
 			return (ssize_t)i;
 	return -ENOENT;
 }
-
-static size_t common_prefix(const struct sbx_stack *a, const struct sbx_stack *b)
-{
-	size_t n = 0;
-
-	while (n < a->n && n < b->n && !strcmp(a->ids[n], b->ids[n]))
-		n++;
-	return n;
-}
-
-int sbx_stack_since(
-	const struct sbx_stack *bottom, const struct sbx_stack *top, struct sbx_stack *ret)
-{
-	SBX_STACK struct sbx_stack since = SBX_STACK_INIT;
-
-	/* The prefix is nearly always the whole of bottom; only a squash leaves more to look at. */
-	for (size_t i = common_prefix(bottom, top); i < top->n; i++) {
-		int r;
-
-		if (sbx_stack_find(bottom, top->ids[i]) >= 0)
-			continue;
-		r = sbx_stack_add(&since, top->ids[i]);
-		if (r < 0)
-			return r;
-	}
-	*ret = since;
-	since = SBX_STACK_INIT;
-	return 0;
-}

@@ -6,7 +6,7 @@
 // SBX_MANY_WRITES (default 150) and SBX_MANY_APPENDS (default 40); 700 and 150 by hand.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { setting, World } from './world.mjs';
+import { setting, until, World } from './world.mjs';
 
 const WRITES = setting('SBX_MANY_WRITES', 150);
 const APPENDS = setting('SBX_MANY_APPENDS', 40);
@@ -86,4 +86,43 @@ test('B30: hundreds of publications leave the stack short and everything right',
 	await assertRight();
 	await world.admin('gc', world.id);
 	await assertRight();
+});
+
+test('sessions that pin many versions keep neither the stack long nor their work from landing', async (t) => {
+	const N = 24;
+	const lines = Array.from({ length: N }, (_, i) => `line ${i}`);
+	const world = await World.make(t, { files: { table: `${lines.join('\n')}\n`, own: 'own\n' } });
+	const sessions = [];
+	const owners = Array(N).fill('original');
+	for (let i = 0; i < N; i++) {
+		// 5 layers between two pins: no run between them is worth a squash
+		const { workspace_session_id } = await world.adminJson('session create');
+		sessions.push(workspace_session_id);
+		for (let k = 0; k < 4; k++)
+			assert.ok(!(await world.call('file_write', { path: `f${k}`, content: `${i}\n` })).error);
+		const edited = await world.exec(`sed -i 's/^line ${i}$/line ${i} of the head/' table`);
+		assert.ok(edited.publish?.layer_id, JSON.stringify(edited));
+		owners[i] = `workspace_session:${edited.workspace_session_id}`;
+		lines[i] = `line ${i} of the head`;
+	}
+	await until(async () => (await layerCount(world)) <= LAYERS_MAX, 'a squash across the pins');
+	for (const [i, workspace_session_id] of sessions.entries()) {
+		const seen = await world.exec('grep -c "of the head" table; cat f0 2>&1', { workspace_session_id });
+		assert.match(seen.output, i ? new RegExp(`^${i}\n${i - 1}\n`) : /^0\ncat: /, JSON.stringify(seen));
+	}
+	/* each from its own version: a line that nobody else changed, and one that somebody did */
+	for (const [i, workspace_session_id] of sessions.entries()) {
+		if (i === N - 1) continue;
+		const cmd = `echo ${i} >s${i}; sed -i 's/^line ${N - 1}$/mine/' table`;
+		await world.exec(i % 4 === 1 ? cmd : `echo ${i} >s${i}`, { workspace_session_id });
+		const { code, stdout, stderr } = await world.tryAdmin('session', 'publish', world.id, workspace_session_id);
+		assert.equal(code, i % 4 === 1 ? 1 : 0, `${i}: ${stdout}${stderr}`);
+		assert.equal(await world.text(`s${i}`), i % 4 === 1 ? null : `${i}\n`);
+	}
+	assert.equal(await world.text('table'), `${lines.join('\n')}\n`);
+	assert.deepEqual(await world.owners('table'), owners);
+	await world.crash();
+	assert.equal(await world.text('table'), `${lines.join('\n')}\n`);
+	assert.deepEqual(await world.owners('table'), owners);
+	assert.equal(await world.damage(), '');
 });
