@@ -55,6 +55,8 @@ async function point(world, name, errno, { call, n: nth }, when, n) {
 	} else {
 		assertClear(name, result, what);
 		assert.equal(await matches(world, kind.before(n)), true, `the head changed: ${what}`);
+		await kind.kept?.(world);
+		await kind.lift?.(world, n);
 		if (name === 'file_write') await kind.run(world, n);
 		else await bringIn(world);
 		assert.equal(await matches(world, kind.after(n)), true, `lost: ${what}`);

@@ -37,6 +37,8 @@ async function check(world, kind, comm, n, acknowledged, what) {
 	}
 	assert.equal(await matches(world, kind.before(n)), true, `${what}: half there: ${after}, and`);
 	if (kind.may_be_gone) return;
+	await kind.kept?.(world);
+	await kind.lift?.(world, n);
 	await bringIn(world);
 	after = await matches(world, kind.after(n));
 	assert.equal(after, true, `${what}: lost`);
@@ -66,7 +68,7 @@ async function point(world, kind, comm, { call, n: nth }, n) {
 	await world.crash();
 	const what = `killed ${comm} at ${call} ${nth} (${last}), answer ${JSON.stringify(result).slice(0, 300)}`;
 	const acknowledged = Boolean(result.publish?.layer_id ?? result.publish?.type);
-	if (!killed) assert.ok(acknowledged, `nothing was killed, yet ${what}`);
+	if (!killed && !kind.refused) assert.ok(acknowledged, `nothing was killed, yet ${what}`);
 	await check(world, kind, comm, n, acknowledged, what);
 	const there = (await matches(world, kind.after(n))) === true;
 	if (there) await checkOwners(world, kind, n);
@@ -92,7 +94,7 @@ for (const [name, kind] of Object.entries(kinds))
 		test(`${name} survives ${comm} being killed at any step`, { skip }, async (t) => {
 			const world = await World.make(t, { files });
 			const points = await callPoints(world, kind, comm);
-			assert.ok(points.length > 3, `${comm} makes ${points.length} calls`);
+			assert.ok(points.length > 2, `${comm} makes ${points.length} calls`);
 			let killed = 0;
 			let n = 0;
 			for (const at of spread(points, POINTS)) killed += await point(world, kind, comm, at, ++n);
