@@ -161,7 +161,7 @@ int command_new(struct daemon *daemon, const char *text, size_t size, uint64_t t
 	else
 		r = open_files(command, err);
 	if (r < 0) {
-		command_free(command);
+		command_forget(command);
 		return r;
 	}
 	*ret = command;

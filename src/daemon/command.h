@@ -96,6 +96,8 @@ struct command *command_alloc(struct daemon *daemon);
 int command_new(struct daemon *daemon, const char *text, size_t size, uint64_t timeout_ns,
 	struct command **ret, struct sbx_err *err);
 void command_free(struct command *command);
+/* The same for one that nobody was told of: nothing of it stays on the disk. */
+void command_forget(struct command *command);
 void commands_free(struct daemon *daemon);
 /* NULL and SBX_KIND_NOT_FOUND when there is none, live or on disk. May free other ended commands.
  */

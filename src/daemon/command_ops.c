@@ -76,7 +76,7 @@ static int start(struct request *request, struct command **ret, struct sbx_err *
 	if (r == 0) {
 		r = session_add_command(session, command, err);
 		if (r < 0)
-			command_free(command);
+			command_forget(command);
 	}
 	if (r < 0 && session && !sbx_json_member(request->args, "workspace_session_id"))
 		session_stop(session, SESSION_END_DISCARD); /* made for this command alone */

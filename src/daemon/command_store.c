@@ -151,6 +151,22 @@ static void remove_from_disk(struct daemon *daemon, const char *id)
 	(void)pool_submit(daemon->pool, &request);
 }
 
+void command_forget(struct command *command)
+{
+	struct command_index *index = &command->daemon->command_index;
+	size_t at = index->n;
+
+	while (at > 0 && strcmp(index->entries[at - 1].id, command->id) != 0)
+		at--;
+	if (at > 0) {
+		memmove(index->entries + at - 1, index->entries + at,
+			(index->n - at) * sizeof(*index->entries));
+		index->n--;
+		remove_from_disk(command->daemon, command->id);
+	}
+	command_free(command);
+}
+
 /* The oldest first; beyond COMMANDS_KEPT those that ended a day ago go, beyond COMMANDS_KEPT_MAX
  * all that have ended. Stops at the first that is too young: those behind it wait with it. */
 static void expire_on_disk(struct daemon *daemon)

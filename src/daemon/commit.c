@@ -149,7 +149,7 @@ static void fail(struct publication *p, int r, const char *what)
 {
 	struct sbx_err err = SBX_ERR_INIT;
 
-	(void)sbx_err_set(&err, -r, "%s: %m", what);
+	(void)pool_refused(&err, r, what);
 	finish(p, &err, NULL);
 }
 

@@ -11,11 +11,7 @@ static void fail(struct request *request, int r, const char *what)
 {
 	struct sbx_err err = SBX_ERR_INIT;
 
-	if (r == -EAGAIN)
-		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
-			"%s: %d jobs are waiting; try again in a moment", what, POOL_QUEUE_MAX);
-	else
-		(void)sbx_err_set(&err, -r, "%s: %m", what);
+	(void)pool_refused(&err, r, what);
 	request_fail(request, &err, NULL);
 }
 

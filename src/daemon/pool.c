@@ -336,6 +336,14 @@ int pool_submit(struct pool *pool, const struct job_request *request)
 	return 0;
 }
 
+int pool_refused(struct sbx_err *err, int r, const char *what)
+{
+	if (r == -EAGAIN)
+		return sbx_err_kind(err, SBX_KIND_BUSY, EAGAIN,
+			"%s: %d jobs are waiting; try again in a moment", what, POOL_QUEUE_MAX);
+	return sbx_err_set(err, -r, "%s: %m", what);
+}
+
 void pool_resume(struct pool *pool)
 {
 	struct worker_handle *worker;

@@ -36,6 +36,8 @@ struct job_request {
 int pool_new(struct sbx_loop *loop, const struct sbx_job_context *context, struct pool **ret);
 void pool_free(struct pool *pool);
 int pool_submit(struct pool *pool, const struct job_request *request);
+/* Says why pool_submit() gave r (negative) for what was to be done; server_busy if it is that. */
+int pool_refused(struct sbx_err *err, int r, const char *what);
 /* Somebody who was behind has caught up or has gone: jobs that wait for that go on. */
 void pool_resume(struct pool *pool);
 size_t pool_busy(const struct pool *pool); /* jobs running or waiting */

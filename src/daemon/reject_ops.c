@@ -127,7 +127,7 @@ void op_reject_retry(struct request *request)
 		return;
 	if (retry)
 		retry_free(retry);
-	(void)sbx_err_set(&err, -r, "retry the reject: %m");
+	(void)pool_refused(&err, r, "retry the reject");
 	request_fail(request, &err, NULL);
 }
 

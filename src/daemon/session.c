@@ -129,6 +129,7 @@ static int session_new(
 	if (r == 0)
 		r = session_prepare_slot(session, err);
 	if (r < 0) {
+		session_bury_dir(session);
 		session_free(session);
 		return r;
 	}

@@ -17,8 +17,15 @@
 #define XATTR_LIST_MAX   65536
 #define XATTR_VALUE_MAX  65536
 
-/* user.* only: trusted.overlay.* belongs to the overlay that the layer came from. */
-static int copy_user_xattrs(int from_fd, int to_fd)
+/* What a session may set, and keeps; trusted.overlay.* belongs to the overlay of the layer. */
+static bool is_kept(const char *name)
+{
+	if (!strncmp(name, "user.overlay.", 13))
+		return false;
+	return !strncmp(name, "user.", 5) || !strncmp(name, "system.posix_acl_", 17);
+}
+
+static int copy_xattrs(int from_fd, int to_fd)
 {
 	SBX_FREE char *names = malloc(XATTR_LIST_MAX);
 	SBX_FREE char *value = malloc(XATTR_VALUE_MAX);
@@ -30,7 +37,7 @@ static int copy_user_xattrs(int from_fd, int to_fd)
 	if (size < 0)
 		return errno == ENOTSUP ? 0 : -errno;
 	for (const char *name = names; name < names + size; name += strlen(name) + 1) {
-		if (strncmp(name, "user.", 5))
+		if (!is_kept(name))
 			continue;
 		n = fgetxattr(from_fd, name, value, XATTR_VALUE_MAX);
 		if (n < 0 || fsetxattr(to_fd, name, value, (size_t)n, 0) < 0)
@@ -48,7 +55,7 @@ static int copy_root_attributes(int from_fd, int upper_fd)
 	if (fstat(from_fd, &st) < 0 || fchown(upper_fd, st.st_uid, st.st_gid) < 0 ||
 		fchmod(upper_fd, st.st_mode & 07777) < 0)
 		return -errno;
-	r = copy_user_xattrs(from_fd, upper_fd);
+	r = copy_xattrs(from_fd, upper_fd);
 	if (r < 0)
 		return r;
 	times[0] = st.st_atim;

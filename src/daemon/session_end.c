@@ -25,7 +25,7 @@ static void remove_dir_done(void *data SBX_UNUSED, const char *text SBX_UNUSED,
 }
 
 /* The directory's work is done: out of the way now, removed by a worker some time. */
-static void bury_dir(struct session *session)
+void session_bury_dir(struct session *session)
 {
 	struct daemon *daemon = session->daemon;
 	char name[SBX_ID_SIZE + 8];
@@ -147,7 +147,7 @@ static void keep_after_refusal(struct session *session, struct json_object *resu
 	(void)snprintf(path, sizeof(path), "%s/reject.json", reject_id); /* ids fit */
 	if (unlinkat(daemon->context.rejects_fd, path, 0) < 0) {
 		daemon_log("session %s stays a reject: %s: %s", session->id, path, strerror(errno));
-		bury_dir(session);
+		session_bury_dir(session);
 		finish(session, result);
 		return;
 	}
@@ -167,7 +167,7 @@ static void on_published(void *data, struct json_object *result, const struct sb
 	} else if (!strcmp(outcome, "rejected") && session->managed) {
 		keep_after_refusal(session, result);
 	} else {
-		bury_dir(session);
+		session_bury_dir(session);
 		finish(session, result);
 	}
 }
@@ -205,7 +205,7 @@ static void on_dropped(void *data, int fd, const struct sbx_err *err)
 	} else if (session->end == SESSION_END_PUBLISH) {
 		on_published(session, NULL, err, NULL); /* unknown who still writes: not read now */
 	} else {
-		bury_dir(session);
+		session_bury_dir(session);
 		finish(session, NULL);
 	}
 }
@@ -451,7 +451,7 @@ void session_fail(struct session *session, const struct sbx_err *err)
 		fail_requests(&session->waiters, err);
 		/* a managed one's directory stays: it comes back with the next start */
 		if (!session->managed)
-			bury_dir(session);
+			session_bury_dir(session);
 		session_free(session);
 		daemon_touch(daemon);
 	} else if (!session->managed) {

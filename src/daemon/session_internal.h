@@ -27,6 +27,8 @@ void session_close_init(struct session *session);
 void session_emptied(struct session *session);
 /* Init is dead and everything in the session with it. */
 void session_stopped(struct session *session);
+/* Its directory's work is done, or never began. */
+void session_bury_dir(struct session *session);
 /* Publishes what its upper holds; no process and no mount uses it any more. */
 void session_publish_now(struct session *session);
 /* Fails every command of the session and ends it: it could not be prepared or started. */

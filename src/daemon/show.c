@@ -164,7 +164,7 @@ void op_session_diff(struct request *request)
 	sbx_json_add(job.args, "base", stack_to_json(&session->base.stack));
 	r = pool_submit(request->daemon->pool, &job);
 	if (r < 0) {
-		(void)sbx_err_set(&err, -r, "look at session %s: %m", session->id);
+		(void)pool_refused(&err, r, "look at a session");
 		request_fail(request, &err, NULL);
 	}
 }

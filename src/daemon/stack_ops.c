@@ -47,8 +47,7 @@ static void submit(struct request *request, struct json_object *args)
 	int r = pool_submit(request->daemon->pool, &job);
 
 	if (r < 0) {
-		(void)sbx_err_kind(&err, SBX_KIND_BUSY, -r, "%s: too many jobs are waiting",
-			request->op->name);
+		(void)pool_refused(&err, r, request->op->name);
 		request_fail(request, &err, NULL);
 	}
 }
@@ -242,7 +241,7 @@ static void squash_for(struct request *request)
 	}
 	r = squash_run(daemon, first, end, on_squashed, request);
 	if (r < 0) {
-		(void)sbx_err_set(&err, -r, "squash: %m");
+		(void)pool_refused(&err, r, "squash");
 		request_fail(request, &err, NULL);
 	}
 }
@@ -305,7 +304,7 @@ static void collect_for(struct request *request)
 		r = pool_submit(daemon->pool, &job);
 	}
 	if (r < 0) {
-		(void)sbx_err_set(&err, -r, "gc: %m");
+		(void)pool_refused(&err, r, "gc");
 		on_collected(request, NULL, 0, &err, NULL);
 	}
 }

@@ -32,9 +32,12 @@ static int layer_stays(const struct sweep *sweep, int dir_fd SBX_UNUSED, const c
 
 static int reject_stays(const struct sweep *sweep SBX_UNUSED, int dir_fd, const char *name)
 {
-	SBX_CLOSE int fd = openat(dir_fd, name, OPEN_DIR_FLAGS);
+	SBX_CLOSE int fd = -EBADF;
 	struct stat st;
 
+	if (name[0] == '.') /* dropped, and not yet gone */
+		return 0;
+	fd = openat(dir_fd, name, OPEN_DIR_FLAGS);
 	if (fd < 0)
 		return errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
 	if (fstatat(fd, SBX_REJECT_JSON, &st, AT_SYMLINK_NOFOLLOW) < 0)

@@ -58,6 +58,8 @@ static void check_reject(struct verify *verify, int rejects_fd, const char *name
 	char path[NAME_MAX + sizeof("/" SBX_REJECT_JSON)];
 	struct stat st;
 
+	if (name[0] == '.') /* on its way out */
+		return;
 	if (!sbx_id_valid(name)) {
 		verify_damage(verify, "rejects", "\"%s\" is no reject", name);
 		return;

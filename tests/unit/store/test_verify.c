@@ -267,6 +267,8 @@ Test(sweep, removes_what_nothing_references_and_only_that)
 		{"layers/half", false},
 		{"rejects/rej_whole", true},
 		{"rejects/rej_half", false},
+		{"rejects/.drop-rej_dropped", false},
+		{"head.mark", true},
 		{"trash/x", false},
 		{"trash", true},
 		{".tmp_x", false},
@@ -280,18 +282,20 @@ Test(sweep, removes_what_nothing_references_and_only_that)
 	SBX_CLOSE int rejects = scratch_mkdir(store.store_fd, "rejects");
 	SBX_CLOSE int whole = scratch_mkdir(rejects, "rej_whole");
 	SBX_CLOSE int not_whole = scratch_mkdir(rejects, "rej_half");
+	SBX_CLOSE int dropped = scratch_mkdir(rejects, ".drop-rej_dropped");
 	struct sbx_head_log *log = NULL;
 	uint64_t n_removed = 0;
 
 	add_layer(&store, "pinned", "x", 1);
 	add_layer(&store, "garbage", "x", 1);
 	scratch_write(whole, SBX_REJECT_JSON, "{}");
+	scratch_write(dropped, SBX_REJECT_JSON, "{}");
 	scratch_write(store.store_fd, ".tmp_x", "x");
 	cr_assert_eq(sbx_stack_add(&keep, "pinned"), 0);
 	cr_assert_eq(sbx_head_log_open(store.store_fd, true, &log, NULL), 0);
 	cr_expect_eq(sbx_store_sweep(store.store_fd, log, &keep, &n_removed, NULL), 0);
 	sbx_head_log_free(log);
-	cr_expect_eq(n_removed, 5);
+	cr_expect_eq(n_removed, 6);
 	for (size_t i = 0; i < SBX_N_ELEMENTS(cases); i++)
 		cr_expect_eq(is_there(store.store_fd, cases[i].path), cases[i].stays, "%s",
 			cases[i].path);
