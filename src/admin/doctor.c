@@ -44,6 +44,30 @@ static int add_rows(const struct sbx_probe *probes, size_t n, struct json_object
 	return 0;
 }
 
+static int add_walls(const struct sbx_probe *probes, size_t n, struct json_object *result)
+{
+	struct json_object *walls = json_object_new_array();
+	struct sbx_wall_state states[SBX_WALLS];
+
+	if (!walls)
+		return -ENOMEM;
+	sbx_json_add(result, "walls", walls);
+	sbx_probe_walls(probes, n, states);
+	for (size_t i = 0; i < SBX_WALLS; i++) {
+		struct json_object *o = json_object_new_object();
+
+		if (!o || json_object_array_add(walls, o) < 0) {
+			json_object_put(o);
+			return -ENOMEM;
+		}
+		sbx_json_add_string(o, "wall", states[i].wall);
+		sbx_json_add_bool(o, "in_force", states[i].in_force);
+		sbx_json_add_string(o, "why", states[i].why);
+		sbx_json_add_string(o, "stops", states[i].stops);
+	}
+	return 0;
+}
+
 int sbx_admin_doctor(const struct call *call, struct json_object **ret_result,
 	struct json_object **ret_details, struct sbx_err *err)
 {
@@ -63,10 +87,12 @@ int sbx_admin_doctor(const struct call *call, struct json_object **ret_result,
 	sbx_json_add_string(result, "kernel", names.release);
 	r = sbx_admin_open_nearest_state(&state_fd, err);
 	if (r == 0)
-		r = sbx_probe_all(state_fd, probes, &n, err);
+		r = sbx_probe_all(state_fd, NULL, probes, &n, err);
 	if (r < 0)
 		return r;
 	r = add_rows(probes, n, result);
+	if (r == 0)
+		r = add_walls(probes, n, result);
 	if (r < 0)
 		return sbx_err_set(err, -r, "doctor: %m");
 	*ret_result = sbx_take(&result);

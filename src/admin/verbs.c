@@ -248,10 +248,15 @@ static const struct view verify_view = {
 
 static const struct view doctor_view = {
 	.fields = ONLY({"kernel", "kernel"}, {"usable", "sandboxes can run"}),
-	.lists = LISTS({"features",
-		ONLY({"feature", "FEATURE"}, {"state", "STATE"}, {"detail", "DETAIL"},
-			{"instead", "USED INSTEAD"}, {"why", "NEEDED FOR"}),
-		NULL}),
+	.lists =
+		LISTS({"features",
+			      ONLY({"feature", "FEATURE"}, {"state", "STATE"}, {"detail", "DETAIL"},
+				      {"instead", "USED INSTEAD"}, {"why", "NEEDED FOR"}),
+			      NULL},
+			{"walls",
+				ONLY({"wall", "WALL"}, {"in_force", "IN FORCE"}, {"stops", "STOPS"},
+					{"why", "WHY"}),
+				NULL}),
 };
 
 /* One verb, one paragraph. */
@@ -331,7 +336,7 @@ const struct verb sbx_admin_verbs[] = {
 	 "stat project", .op = "stat"},
 	{"export", "Write the published state out.", export_params,
 	 "export project /tmp/project.tar --format tar", .op = "export"},
-	{"doctor", "Check what this kernel and host offer, and say what is used.", no_params,
+	{"doctor", "Check what this kernel and host offer, and which walls stand.", no_params,
 	 "doctor", .run = sbx_admin_doctor, .view = &doctor_view},
 	{.name = NULL},
 };

@@ -28,9 +28,9 @@
 
 #define KERNEL_MAJOR 6
 #define KERNEL_MINOR 1
-#define TRY_ID_BASE  (UINT32_C(1) << 20) /* any range will do: nothing is written with it */
-#define STATUS_MAX   16384
-#define SMALL        (UINT64_C(1) << 20)
+
+#define STATUS_MAX 16384
+#define SMALL      (UINT64_C(1) << 20)
 
 static const char *const cgroup2_roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 
@@ -89,7 +89,7 @@ int sbx_try_user_namespace(struct sbx_probe_context *context, struct sbx_err *er
 	if (sbx_fs_read_at(context->proc_fd, "sys/user/max_user_namespaces", 64, &text) == 0)
 		(void)snprintf(context->detail, sizeof(context->detail),
 			"user.max_user_namespaces is %ld", strtol(text.data, NULL, 10));
-	return sbx_userns_new(context->proc_fd, TRY_ID_BASE, &context->user_ns, err);
+	return sbx_userns_new(context->proc_fd, SBX_TRY_ID_BASE, &context->user_ns, err);
 }
 
 int sbx_try_mount_namespace(SBX_UNUSED struct sbx_probe_context *context, struct sbx_err *err)

@@ -5,12 +5,15 @@
 
 #include "sbx/err.h"
 
+#define SBX_TRY_ID_BASE (UINT32_C(1) << 20) /* any range will do: little is written with it */
+
 struct sbx_probe_context {
 	int state_fd;
 	int scratch_fd; /* on the state directory's file system: lower, upper, work, merged */
 	int proc_fd;
-	int user_ns;      /* from sbx_try_user_namespace() on */
-	char detail[200]; /* what a try found, when it succeeded */
+	int user_ns;        /* from sbx_try_user_namespace() on */
+	const char *policy; /* of system calls; NULL: the installed default */
+	char detail[200];   /* what a try found, when it succeeded */
 };
 
 int sbx_try_kernel(struct sbx_probe_context *context, struct sbx_err *err);
@@ -36,6 +39,11 @@ int sbx_try_devpts(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_bash(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_limits(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_cgroup2(struct sbx_probe_context *context, struct sbx_err *err);
+int sbx_try_proc(struct sbx_probe_context *context, struct sbx_err *err);
+int sbx_try_idmapped_overlay(struct sbx_probe_context *context, struct sbx_err *err);
+int sbx_try_drop_capabilities(struct sbx_probe_context *context, struct sbx_err *err);
+int sbx_try_policy(struct sbx_probe_context *context, struct sbx_err *err);
+int sbx_try_lsm(struct sbx_probe_context *context, struct sbx_err *err);
 int sbx_try_cgroup_kill(struct sbx_probe_context *context, struct sbx_err *err);
 
 #endif
