@@ -10,7 +10,7 @@ import { Lab } from '../commands/lab.mjs';
 import { RawServer, State } from '../support.mjs';
 
 const LINKS = ['sh', 'cat', 'echo', 'grep', 'id', 'ls', 'mkdir', 'mount', 'mv', 'readlink', 'rm', 'rmdir',
-	'sed', 'sleep', 'sort', 'stat', 'touch', 'tr', 'umount', 'ln', 'find', 'chown', 'su', 'wc', 'env'];
+	'sed', 'sleep', 'sort', 'stat', 'touch', 'tr', 'umount', 'ln', 'find', 'chown', 'su', 'wc', 'env', 'head'];
 
 /** A root file system of one program. */
 async function makeRoot(dir) {
@@ -161,6 +161,16 @@ test('the walls are those of any session', { skip }, async (t) => {
 	const inside = { workspace_session_id: await made.session() };
 	for (const [wall, [cmd, output]] of Object.entries(walls))
 		await t.test(wall, () => made.expect(cmd, output, inside));
+	made.unchanged();
+});
+
+test("what a session changes in its root counts against its limit of the disk", { skip }, async (t) => {
+	const { made } = await lab(t, null, '--disk-max', '32M');
+	const cmd = 'i=0; while :; do head -c 1000000 /dev/zero >/var/f$i; i=$((i+1)); done';
+	const result = await made.exec(cmd, { timeout_ms: 60_000 });
+	assert.equal(result.exit_code, 137, JSON.stringify(result));
+	assert.match(result.notes.join('\n'), /^disk limit hit: .*32\.0 MiB/);
+	await made.expect('ls -1 /var', 'tmp\n');
 	made.unchanged();
 });
 
