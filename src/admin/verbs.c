@@ -159,7 +159,7 @@ static const struct view list_view = {
 static const struct view create_view = {
 	.fields = ONLY({"sandbox_id", "sandbox"}, {"source", "imported from"},
 		{"entries", "entries"}, {"bytes", "size"}, {"root_at", "workspace inside"},
-		{"rootfs", "root file system"}, {"network", "network"},
+		{"rootfs", "root file system"}, {"network", "network"}, {"allow", "allowed"},
 		{"seccomp_profile", "system call policy"}, {"memory_max", "memory"},
 		{"pids_max", "processes"}, {"cpu_max", "cpu"}, {"disk_max", "disk"},
 		{"inodes_max", "files on disk"}),
@@ -171,7 +171,7 @@ static const struct view inspect_view = {
 		{"session_count", "sessions"}, {"running_command_count", "commands running"},
 		{"publications_pending", "publications pending"}, {"client_count", "clients"},
 		{"root_at", "workspace inside"}, {"source", "imported from"},
-		{"rootfs", "root file system"}, {"network", "network"},
+		{"rootfs", "root file system"}, {"network", "network"}, {"allow", "allowed"},
 		{"seccomp_profile", "system call policy"}, {"memory_max", "memory"},
 		{"pids_max", "processes"}, {"cpu_max", "cpu"}, {"disk_max", "disk"},
 		{"inodes_max", "files on disk"}, {"owner_uid", "owner uid"},

@@ -320,6 +320,21 @@ void sbx_nft_lookup(struct sbx_nft *nft, uint32_t reg, const char *set, bool inv
 		put_u32(nft, expr, NFTNL_EXPR_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
 }
 
+void sbx_nft_connections_over(
+	struct sbx_nft *nft, uint32_t reg, const char *set, uint32_t n_connections)
+{
+	struct nftnl_expr *expr = add(nft, "dynset");
+	struct nftnl_expr *counter = expr ? have(nft, nftnl_expr_alloc("connlimit")) : NULL;
+
+	put_u32(nft, expr, NFTNL_EXPR_DYNSET_SREG_KEY, reg);
+	put_u32(nft, expr, NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_ADD);
+	put(nft, expr, NFTNL_EXPR_DYNSET_SET_NAME, set, (uint32_t)strlen(set) + 1);
+	put_u32(nft, counter, NFTNL_EXPR_CONNLIMIT_COUNT, n_connections);
+	put_u32(nft, counter, NFTNL_EXPR_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV);
+	if (counter && nftnl_expr_set(expr, NFTNL_EXPR_DYNSET_EXPR, counter, 0) < 0)
+		nft->failed = -ENOMEM; /* else it is the expression's */
+}
+
 void sbx_nft_verdict(struct sbx_nft *nft, int verdict, const char *chain)
 {
 	struct nftnl_expr *expr = add(nft, "immediate");

@@ -58,6 +58,10 @@ void sbx_nft_mask(struct sbx_nft *nft, uint32_t reg, const void *mask, uint32_t 
 void sbx_nft_compare(
 	struct sbx_nft *nft, uint32_t reg, enum nft_cmp_ops op, const void *value, uint32_t size);
 void sbx_nft_lookup(struct sbx_nft *nft, uint32_t reg, const char *set, bool inverted);
+/* Holds when the key in the register has more than that many connections; set: of the same keys,
+ * NFT_SET_EVAL, where they are counted. */
+void sbx_nft_connections_over(
+	struct sbx_nft *nft, uint32_t reg, const char *set, uint32_t n_connections);
 void sbx_nft_verdict(struct sbx_nft *nft, int verdict, const char *chain); /* NFT_GOTO, NF_DROP */
 void sbx_nft_reject(struct sbx_nft *nft, uint8_t icmp_code);
 void sbx_nft_masquerade(struct sbx_nft *nft);

@@ -13,8 +13,8 @@
  *            removes all others. It goes with the spawner, and is what makes the block taken.
  * A packet must pass both.
  *
- * The table "ip sbx" is shared: it masquerades, and lets only answers through to sessions. Without
- * it sessions have no way out that works.
+ * The table "ip sbx" is shared: it masquerades, counts connections, and lets only answers through
+ * to sessions. Without it sessions have no way out that works.
  */
 #include "wall.h"
 
@@ -33,6 +33,7 @@
 #define SWEEP_TRIES  16  /* others change rules meanwhile, but not for ever */
 #define PRIORITY_NAT 100 /* NF_IP_PRI_NAT_SRC: where nft(8) puts "srcnat" */
 #define DNS_PORT     53
+#define BLOCK_BITS   8  /* of an address, below the number of its block */
 #define MAC_PREFIX   5  /* bytes that all addresses of a block have in common */
 #define MAC_OURS     4  /* and those of all blocks */
 #define WHO_SIZE     12 /* a hardware address, padded to registers, and an IPv4 address */
@@ -309,6 +310,23 @@ static void add_wall(struct sbx_nft *nft, const struct sbx_wall *wall, bool owne
 
 /* --- what all share --- */
 
+/* One sandbox does not use up what the host has of connections. */
+static void add_flow_limit(struct sbx_nft *nft)
+{
+	const uint32_t new = NF_CT_STATE_BIT(IP_CT_NEW), block = htonl(UINT32_MAX << BLOCK_BITS);
+
+	sbx_nft_set(nft, "flows", TYPE_IPV4, sizeof(uint32_t), NFT_SET_EVAL);
+	sbx_nft_rule(nft, "forward");
+	match_bridge(nft, NFT_META_IIFNAME, NFT_CMP_EQ);
+	sbx_nft_ct_state(nft, NFT_REG_1);
+	sbx_nft_mask(nft, NFT_REG_1, &new, sizeof(new));
+	sbx_nft_compare(nft, NFT_REG_1, NFT_CMP_EQ, &new, sizeof(new));
+	sbx_nft_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE, sizeof(block), NFT_REG_1);
+	sbx_nft_mask(nft, NFT_REG_1, &block, sizeof(block));
+	sbx_nft_connections_over(nft, NFT_REG_1, "flows", SBX_FLOWS_MAX);
+	end_with_reject(nft);
+}
+
 static void add_shared(struct sbx_nft *nft, const struct sbx_wall *wall)
 {
 	const struct sbx_nft_hook forward = {.type = "filter", .number = NF_INET_FORWARD};
@@ -328,6 +346,7 @@ static void add_shared(struct sbx_nft *nft, const struct sbx_wall *wall)
 	sbx_nft_mask(nft, NFT_REG_1, &answers, sizeof(answers));
 	sbx_nft_compare(nft, NFT_REG_1, NFT_CMP_EQ, &none, sizeof(none));
 	end_with(nft, NF_DROP, NULL);
+	add_flow_limit(nft);
 	sbx_nft_chain(nft, "nat", &nat);
 	sbx_nft_rule(nft, "nat");
 	match_ip(nft, IP_SOURCE, wall->pool, SBX_POOL_PREFIX);

@@ -15,6 +15,9 @@
 #define SBX_POOL_PREFIX 16
 #define SBX_BLOCKS_MAX  255 /* 1..254 are given out */
 #define SBX_BLOCK_SIZE  256
+/* Connections through the host that a sandbox has at a time: each takes one of the places of
+ * nf_conntrack_max, of which small hosts have 16384. */
+#define SBX_FLOWS_MAX 4096
 static inline uint32_t sbx_pool_gateway(uint32_t pool)
 {
 	return pool | 1;

@@ -138,6 +138,23 @@ test('what is left in the network of the host', { skip }, async (t) => {
 	});
 });
 
+test('connections of one sandbox leave some to others', { skip }, async (t) => {
+	const MOST = 4096;
+	const world = await World.make(t);
+	const greedy = await world.session(await world.sandbox('greedy'));
+	const other = await world.session(await world.sandbox('other'));
+	// each port that is asked is a connection of its own, for half a minute
+	const flood = (n) => `python3 -c "import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for port in range(10000, 10000 + ${n}):
+    s.sendto(b'x', ('${OUTSIDE}', port))"`;
+	await greedy.output(flood(MOST / 2));
+	assert.equal(await greedy.probe('tcp', OUTSIDE), `from ${HOST}`);
+	await greedy.output(flood(MOST + 10));
+	assert.equal(await greedy.probe('tcp', OUTSIDE), 'EHOSTUNREACH');
+	assert.equal(await other.probe('tcp', OUTSIDE), `from ${HOST}`);
+});
+
 test('many sandboxes at once', { skip }, async (t) => {
 	const world = await World.make(t);
 	const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
