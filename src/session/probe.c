@@ -42,7 +42,7 @@ static const struct row {
 	{"network namespaces", sbx_try_network, "network none and bridge",
 		"only sandboxes with network host can start", WALL(NETWORK)},
 	{"bridge, veth and nftables", sbx_try_bridge, "network bridge",
-		"sandboxes with network bridge do not start", 0},
+		"sandboxes with network bridge do not start", WALL(BRIDGE)},
 	{"mount descriptors (fsopen, open_tree)", sbx_try_mount_descriptors,
 		"building a root file system out of sight", NULL, WALL(ROOT)},
 	{"/proc of a pid namespace", sbx_try_proc, "processes that see only their own session",

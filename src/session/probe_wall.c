@@ -30,6 +30,9 @@ static const struct wall {
 		"other machines, services of the host and of other sessions",
 		"a net namespace per session; a sandbox created with --network host has no such "
 		"wall, by choice"},
+	[SBX_WALL_BRIDGE] = {"Network: bridge",
+		"with --network bridge: services of the host, closed networks, other sessions",
+		"shut ports of the bridge and nftables rules; --allow opens them"},
 	[SBX_WALL_LIMITS] = {"Limits", "taking memory, processes, CPU or disk from others",
 		"control groups; the disk is watched (--disk-max, --inodes-max)"},
 	[SBX_WALL_FILES] = {"Prepared files",

@@ -15,6 +15,9 @@ const documented = () => readFileSync(join(source, 'docs/security.md'), 'utf8')
 	.split(/^## /m).find((part) => part.startsWith('Walls\n'))
 	.match(/^### .*$/gm).map((line) => line.slice(4));
 
+/** Sandboxes run without; those that ask for one of these do not start without it. */
+const depends = ['Limits', 'Network: bridge'];
+
 function doctor(state, ...before) {
 	const command = [...before, adminPath, 'doctor', '--json'];
 	const { status, stdout, stderr } = spawnSync(command[0], command.slice(1),
@@ -29,7 +32,7 @@ test('each wall of the documentation is listed, in its order, and stands where s
 	assert.equal(report.usable, true);
 	for (const wall of report.walls) {
 		assert.ok(wall.why && wall.stops, JSON.stringify(wall));
-		if (wall.wall !== 'Limits') assert.equal(wall.in_force, true, JSON.stringify(wall));
+		if (!depends.includes(wall.wall)) assert.equal(wall.in_force, true, JSON.stringify(wall));
 	}
 });
 
@@ -41,7 +44,7 @@ test('a wall that this host cannot give is told, with the reason and what follow
 	const limits = report.walls.find(({ wall }) => wall === 'Limits');
 	assert.equal(limits.in_force, false);
 	assert.match(limits.why, /limits of memory, processes and CPU: .*no cgroup.*missing limit does not start/);
-	assert.equal(report.walls.filter(({ in_force }) => !in_force).length, 1);
+	assert.ok(report.walls.every(({ wall, in_force }) => in_force || depends.includes(wall)));
 });
 
 test('people see it as a table', async (t) => {
