@@ -88,3 +88,32 @@ Test(fs, removing_goes_to_any_depth_and_follows_nothing)
 	(void)unlink("/tmp/sbx-fs-outside");
 	cr_assert_eq(sbx_fs_remove_tree(dir_fd, "never-there"), 0);
 }
+
+/* Directories with something in them between files and empty ones: the list is gone on with. */
+static void remove_wide(int parent_fd)
+{
+	enum { N = 1500 };
+	SBX_CLOSE int fd = -EBADF;
+	char path[32];
+
+	cr_assert_eq(mkdirat(parent_fd, "sbx-fs-wide", 0755), 0);
+	fd = openat(parent_fd, "sbx-fs-wide", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	for (int i = 0; i < N; i++) {
+		(void)snprintf(path, sizeof(path), "%d", i);
+		cr_assert_eq(i % 3 ? mkdirat(fd, path, 0) : mknodat(fd, path, S_IFREG, 0), 0);
+		(void)snprintf(path, sizeof(path), "%d/d", i);
+		cr_assert(i % 3 != 1 || mkdirat(fd, path, 0) == 0);
+	}
+	cr_assert_eq(sbx_fs_remove_tree(parent_fd, "sbx-fs-wide"), 0);
+	cr_assert_eq(faccessat(parent_fd, "sbx-fs-wide", F_OK, 0), -1);
+}
+
+Test(fs, removing_leaves_nothing_of_a_wide_directory)
+{
+	SBX_CLOSE int shm = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	cr_assert_geq(shm, 0);
+	remove_wide(dir_fd);
+	remove_wide(shm); /* tmpfs: other lists, other positions in them */
+}
