@@ -41,10 +41,11 @@ struct sbx_sandbox {
 	/* of each session; 0: not asked for, see cgroup.h for the defaults */
 	uint64_t memory_max; /* bytes */
 	uint64_t pids_max;
-	uint64_t cpu_max;    /* hundredths of a core */
-	uint64_t disk_max;   /* bytes that it may write to disk; 0 here: no limit */
-	uint64_t inodes_max; /* files and directories of the same */
-	uint64_t created_ns; /* CLOCK_REALTIME */
+	uint64_t cpu_max;     /* hundredths of a core */
+	uint64_t disk_max;    /* bytes that it may write to disk; 0 here: no limit */
+	uint64_t inodes_max;  /* files and directories of the same */
+	uint64_t history_max; /* bytes; 0: SBX_HISTORY_MAX, see sbx_history_oldest() */
+	uint64_t created_ns;  /* CLOCK_REALTIME */
 	const struct sbx_buf *seccomp_policy; /* create only: the text that is to be copied */
 };
 void sbx_sandbox_done(struct sbx_sandbox *sandbox);
@@ -82,7 +83,7 @@ struct sbx_head_log;
 int sbx_head_log_open(int store_fd, bool writable, struct sbx_head_log **ret, struct sbx_err *err);
 void sbx_head_log_free(struct sbx_head_log *log);
 const struct sbx_head *sbx_head_log_head(const struct sbx_head_log *log);
-/* Borrowed; another one after sbx_head_log_compact(). */
+/* Borrowed; another one after sbx_head_log_forget(). */
 int sbx_head_log_fd(const struct sbx_head_log *log);
 /* The stack at an older version: -ENOENT when it never was or has been compacted away. */
 int sbx_head_log_at(const struct sbx_head_log *log, uint64_t version, struct sbx_head *ret);
@@ -105,18 +106,33 @@ int sbx_head_log_format(const struct sbx_head_log *log, uint64_t version,
 int sbx_head_log_write(int fd, const void *batch, size_t size, struct sbx_err *err);
 int sbx_head_log_apply(
 	struct sbx_head_log *log, uint64_t version, const struct sbx_head_change *change);
+/* The oldest version that can be asked for. */
+uint64_t sbx_head_log_oldest(const struct sbx_head_log *log);
 /*
  * Notes that the head in memory is about to be told to somebody: from then on a log without it is
  * damaged. Writes a few bytes and syncs nothing. -errno: then its loss would not be noticed.
  */
 int sbx_head_log_acknowledge(struct sbx_head_log *log);
 /*
- * When the log has 2048 records or more, rewrites it as a snapshot and the newest 1024 (tmp +
- * fsync + rename + dir fsync); else does nothing. Never while a write is under way. After a
- * failure that leaves it open whether the new file is in place, writes fail with -EBADF: open
- * the log again.
+ * Forgets the versions before oldest (0: none), and when the log has 2048 records or more all but
+ * the newest 1024: rewrites it as a snapshot and what follows (tmp + fsync + rename + dir fsync),
+ * or does nothing. The layers that no version names any more are added to the set gone. Never while
+ * a write is under way. After a failure that leaves it open whether the new file is in place,
+ * writes fail with -EBADF: open the log again.
  */
-int sbx_head_log_compact(struct sbx_head_log *log, int store_fd, struct sbx_err *err);
+int sbx_head_log_forget(struct sbx_head_log *log, int store_fd, uint64_t oldest,
+	struct sbx_stack *gone, struct sbx_err *err);
+
+/* What layers that only older versions than the head need may take on disk. */
+#define SBX_HISTORY_MAX (UINT64_C(4) << 30)
+/*
+ * How far back versions can be kept within max bytes: *ret_oldest is 0 when that is as far as the
+ * log goes. A layer weighs the blocks of its files, each divided by the number of its names
+ * (squashed layers share files), and something for each entry. weights is a cache, {layer_id:
+ * bytes}: what is missing is looked for and added. Blocks: a worker's job.
+ */
+int sbx_history_oldest(int layers_fd, const struct sbx_head_log *log, uint64_t max,
+	struct json_object *weights, uint64_t *ret_oldest, struct sbx_err *err);
 
 /* layer.json */
 struct sbx_layer_info {
@@ -149,11 +165,11 @@ struct sbx_usage {
 int sbx_store_usage(int dir_fd, struct sbx_usage *ret, struct sbx_err *err);
 
 /*
- * Removes what nothing references: layers neither in the head nor in keep, rejects without
- * reject.json, temporary files, and what is in the trash. keep (NULL: none): the layers that the
- * pins of sessions and the bases of rejects need. Called by the store's only writer while no
- * publication is being prepared, or its layer would go too. ret_n_removed counts directories and
- * files of the store, not what was in them.
+ * Removes what nothing references: layers neither of a version that the log knows nor in keep,
+ * rejects without reject.json, temporary files, and what is in the trash. keep (NULL: none): the
+ * layers that the pins of sessions and the bases of rejects need. Called by the store's only writer
+ * while no publication is being prepared, or its layer would go too. ret_n_removed counts
+ * directories and files of the store, not what was in them.
  */
 int sbx_store_sweep(int store_fd, const struct sbx_head_log *log, const struct sbx_stack *keep,
 	uint64_t *ret_n_removed, struct sbx_err *err);

@@ -106,6 +106,7 @@ static int fill_sandbox(struct json_object *args, struct sbx_sandbox *sandbox, s
 	sandbox->cpu_max = (uint64_t)sbx_json_int(args, "cpu_max", 0);
 	sandbox->disk_max = (uint64_t)sbx_json_int(args, "disk_max", 0);
 	sandbox->inodes_max = (uint64_t)sbx_json_int(args, "inodes_max", 0);
+	sandbox->history_max = (uint64_t)sbx_json_int(args, "history_max", 0);
 	return 0;
 }
 

@@ -147,6 +147,7 @@ static const struct form {
 } forms[] = {
 	{"*_ns", show_time, true},
 	{"memory_max", show_limit_bytes, false},
+	{"history_max", show_limit_bytes, false},
 	{"pids_max", show_limit, false},
 	{"cpu_max", show_cores, false},
 	{"disk_max", show_disk, false},

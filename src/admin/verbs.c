@@ -93,6 +93,11 @@ static const struct param create_params[] = {
 		.key = "inodes_max",
 		.help = "files that each session may have on disk (default: no limit)",
 		.type = PARAM_COUNT},
+	{.name = "--history-max",
+		.metavar = "N",
+		.key = "history_max",
+		.help = "disk that only older versions need, e.g. 10G (default: 4G)",
+		.type = PARAM_SIZE},
 	END,
 };
 
@@ -162,20 +167,21 @@ static const struct view create_view = {
 		{"rootfs", "root file system"}, {"network", "network"}, {"allow", "allowed"},
 		{"seccomp_profile", "system call policy"}, {"memory_max", "memory"},
 		{"pids_max", "processes"}, {"cpu_max", "cpu"}, {"disk_max", "disk"},
-		{"inodes_max", "files on disk"}),
+		{"inodes_max", "files on disk"}, {"history_max", "history"}),
 	.lists = no_lists,
 };
 
 static const struct view inspect_view = {
-	.fields = ONLY({"sandbox_id", "sandbox"}, {"version", "version"}, {"layer_count", "layers"},
+	.fields = ONLY({"sandbox_id", "sandbox"}, {"version", "version"},
+		{"oldest_version", "oldest version"}, {"layer_count", "layers"},
 		{"session_count", "sessions"}, {"running_command_count", "commands running"},
 		{"publications_pending", "publications pending"}, {"client_count", "clients"},
 		{"root_at", "workspace inside"}, {"source", "imported from"},
 		{"rootfs", "root file system"}, {"network", "network"}, {"allow", "allowed"},
 		{"seccomp_profile", "system call policy"}, {"memory_max", "memory"},
 		{"pids_max", "processes"}, {"cpu_max", "cpu"}, {"disk_max", "disk"},
-		{"inodes_max", "files on disk"}, {"owner_uid", "owner uid"},
-		{"created_ns", "created"}, {"daemon_pid", "daemon pid"},
+		{"inodes_max", "files on disk"}, {"history_max", "history"},
+		{"owner_uid", "owner uid"}, {"created_ns", "created"}, {"daemon_pid", "daemon pid"},
 		{"daemon_uptime_seconds", "daemon up"}),
 };
 
@@ -328,7 +334,7 @@ const struct verb sbx_admin_verbs[] = {
 	 "reject drop project rej_3k2m5n7q2s4u6w7y3a5c", .op = "reject_drop"},
 	{"squash", "Flatten layers that no session needs apart.", sandbox_params,
 	 "squash project", .op = "squash"},
-	{"gc", "Remove what nothing refers to.", sandbox_params,
+	{"gc", "Forget old versions and remove what nothing refers to.", sandbox_params,
 	 "gc project", .op = "gc"},
 	{"verify", "Check every file of the store against its checksums.", sandbox_params,
 	 "verify project", .op = "verify", .view = &verify_view},

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "history.h"
 #include "session.h"
 #include "slots.h"
 #include "stack_ops.h"
@@ -50,7 +51,8 @@ struct commits {
 	struct publication_list writing;
 	bool is_writing;
 	struct sbx_buf batch;
-	off_t log_size; /* before the batch */
+	off_t log_size;  /* before the batch */
+	uint64_t oldest; /* the versions before it are to be forgotten */
 	bool paused;
 	void (*begin)(void *data); /* once what was under way has ended; NULL: called already */
 	void *begin_data;
@@ -208,15 +210,37 @@ static void batch_failed(struct commits *commits, const struct sbx_err *err)
 	}
 }
 
-/* Once in a thousand commits, some milliseconds in which nobody is served: a job could not put the
- * new log in the place of the one that is open here. */
+/* Now and then some milliseconds in which nobody is served: a job could not put the new log in the
+ * place of the one that is open here. */
 static void compact_log(struct commits *commits)
 {
 	struct daemon *daemon = commits->daemon;
+	SBX_STACK struct sbx_stack gone = SBX_STACK_INIT;
 	struct sbx_err err = SBX_ERR_INIT;
 
-	if (sbx_head_log_compact(daemon->log, daemon->context.store_fd, &err) < 0)
+	if (sbx_head_log_forget(
+		    daemon->log, daemon->context.store_fd, commits->oldest, &gone, &err) < 0)
 		daemon_log("shorten head.log: %s", err.message); /* it grows on; tried again */
+	if (gone.n)
+		history_forgotten(daemon, &gone);
+}
+
+void commits_forget(struct commits *commits, uint64_t oldest)
+{
+	commits->oldest = SBX_MAX(commits->oldest, oldest);
+	if (!commits->is_writing)
+		compact_log(commits);
+}
+
+int commits_pinned_layers(const struct commits *commits, struct sbx_stack *ret)
+{
+	const struct publication *p;
+	int r = sbx_stack_include_all(ret, &commits->planned.stack);
+
+	TAILQ_FOREACH(p, &commits->queue, entry)
+	if (r == 0)
+		r = sbx_stack_include_all(ret, &p->prepared.stack);
+	return r;
 }
 
 static void note_acknowledged(struct daemon *daemon)

@@ -28,6 +28,11 @@ size_t commits_pending(const struct commits *commits);
 void commits_pause(struct commits *commits, void (*begin)(void *data), void *data);
 void commits_resume(struct commits *commits);
 
+/* Forgets the versions before oldest as soon as head.log is not being written. */
+void commits_forget(struct commits *commits, uint64_t oldest);
+/* Adds the layers that publications under way were prepared against to the set ret. */
+int commits_pinned_layers(const struct commits *commits, struct sbx_stack *ret);
+
 /* Publishes sessions/<session_dir> that started from base. command: what made it, or NULL. */
 int commit_session(struct commits *commits, const char *session_dir, const struct sbx_head *base,
 	const char *owner, const char *command, commit_done_fn done, void *data);

@@ -75,8 +75,9 @@ struct daemon {
 	struct request_list orphans;  /* requests whose client has gone, and whose work goes on */
 	struct session_list sessions; /* all but the standby */
 	size_t n_sessions;
-	struct session *standby;      /* the next automatic session, its init waiting; or NULL */
-	bool standby_failed;          /* making one failed: an exec tries again and tells why */
+	struct session *standby; /* the next automatic session, its init waiting; or NULL */
+	size_t n_stale;      /* former ones on their way out: there is no next before they went */
+	bool standby_failed; /* making one failed: an exec tries again and tells why */
 	struct command_list commands; /* newest last; live ones and the latest ended */
 	size_t n_commands, n_live_commands;
 	uint32_t next_command_number;
@@ -85,8 +86,10 @@ struct daemon {
 	struct retry_list retries; /* of rejects */
 
 	bool stopping;
-	bool squashing, collecting;
+	bool squashing, collecting, weighing, weigh_again, removing;
 	struct request_list squash_waiting, gc_waiting; /* one at a time of each */
+	struct sbx_stack garbage;            /* layers of forgotten versions, still pinned */
+	struct json_object *history_weights; /* of sbx_history_oldest(); NULL: none yet */
 	uint64_t started_ns;
 };
 

@@ -390,6 +390,8 @@ static void finish(struct start *start)
 	sbx_fd_close(&daemon->signal_fd);
 	sbx_loop_free(daemon->loop);
 	sbx_head_log_free(daemon->log);
+	sbx_stack_done(&daemon->garbage);
+	sbx_json_put(&daemon->history_weights);
 	sbx_sandbox_done(&daemon->sandbox);
 	sbx_resolver_done(&start->resolver);
 	free(daemon->command_index.entries);

@@ -17,13 +17,14 @@
  * reads. All others are short
  * and may use the worker that is kept free for them. */
 static const char *const long_jobs[] = {"publish", "reresolve", "preview", "squash", "gc", "verify",
-	"export", "reject_retry", "reject_export", "reject_drop", "reject_diff", "diff", "remove",
-	"stat", "cat"};
+	"export", "history", "reject_retry", "reject_export", "reject_drop", "reject_diff", "diff",
+	"remove", "stat", "cat"};
 
 struct job {
 	TAILQ_ENTRY(job) entry;
 	uint64_t id;
 	struct sbx_buf payload;
+	struct sbx_stack pins; /* the layers that its arguments name */
 	int fd;
 	bool is_long;
 	job_done_fn done;
@@ -58,6 +59,7 @@ static void job_free(struct job *job)
 	if (!job)
 		return;
 	sbx_buf_done(&job->payload);
+	sbx_stack_done(&job->pins);
 	sbx_fd_close(&job->fd);
 	free(job);
 }
@@ -304,6 +306,40 @@ static int put_payload(struct job *job, const struct job_request *request)
 	return sbx_buf_append(&job->payload, text, size);
 }
 
+/* What is read from must not be removed meanwhile. */
+static int pin_layers(struct job *job, struct json_object *args)
+{
+	static const char *const keys[] = {"head", "base"};
+	int r = 0;
+
+	for (size_t k = 0; k < SBX_N_ELEMENTS(keys); k++) {
+		struct json_object *stack = sbx_json_member(args, keys[k]);
+		size_t n = json_object_is_type(stack, json_type_array)
+				   ? json_object_array_length(stack)
+				   : 0;
+
+		for (size_t i = 0; r == 0 && i < n; i++)
+			r = sbx_stack_include(&job->pins,
+				json_object_get_string(json_object_array_get_idx(stack, i)));
+	}
+	return r;
+}
+
+int pool_pinned_layers(const struct pool *pool, struct sbx_stack *ret)
+{
+	const struct worker_handle *worker;
+	const struct job *job;
+	int r = 0;
+
+	TAILQ_FOREACH(job, &pool->waiting, entry)
+	if (r == 0)
+		r = sbx_stack_include_all(ret, &job->pins);
+	TAILQ_FOREACH(worker, &pool->workers, entry)
+	if (r == 0 && worker->job)
+		r = sbx_stack_include_all(ret, &worker->job->pins);
+	return r;
+}
+
 int pool_submit(struct pool *pool, const struct job_request *request)
 {
 	SBX_JSON struct json_object *args = request->args;
@@ -322,6 +358,8 @@ int pool_submit(struct pool *pool, const struct job_request *request)
 		.chunk = request->chunk,
 		.data = request->data};
 	r = put_payload(job, request);
+	if (r == 0)
+		r = pin_layers(job, args);
 	if (r == 0 && request->fd >= 0) {
 		job->fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 3);
 		r = job->fd < 0 ? -errno : 0;

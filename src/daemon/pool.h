@@ -10,6 +10,7 @@
 #include "sbx/err.h"
 #include "sbx/job.h"
 #include "sbx/loop.h"
+#include "sbx/view.h"
 
 #define POOL_WORKERS_MAX 16
 #define POOL_QUEUE_MAX   4096 /* jobs waiting; one more is refused (server_busy) */
@@ -40,6 +41,8 @@ int pool_submit(struct pool *pool, const struct job_request *request);
 int pool_refused(struct sbx_err *err, int r, const char *what);
 /* Somebody who was behind has caught up or has gone: jobs that wait for that go on. */
 void pool_resume(struct pool *pool);
+/* Adds the layers that jobs work on, running or waiting, to the set ret. */
+int pool_pinned_layers(const struct pool *pool, struct sbx_stack *ret);
 size_t pool_busy(const struct pool *pool); /* jobs running or waiting */
 
 #endif

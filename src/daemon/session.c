@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "dispatch.h"
+#include "history.h"
 #include "session_internal.h"
 
 static const char *const state_names[] = {
@@ -68,11 +69,13 @@ void session_free(struct session *session)
 		TAILQ_REMOVE(&daemon->sessions, session, entry);
 		daemon->n_sessions--;
 	}
+	daemon->n_stale -= session->stale;
 	sbx_fd_close(&session->root_fd);
 	sbx_head_done(&session->base);
 	sbx_json_put(&session->refusal);
 	free(session->first_command);
 	free(session);
+	history_unpinned(daemon);
 }
 
 static void session_list(struct session *session)
@@ -211,6 +214,8 @@ static void drop_standby(struct daemon *daemon)
 {
 	struct session *standby = sbx_take(&daemon->standby);
 
+	standby->stale = true;
+	daemon->n_stale++;
 	session_list(standby);
 	session_stop(standby, SESSION_END_DISCARD);
 }
@@ -225,6 +230,9 @@ void session_prepare_standby(struct daemon *daemon)
 		return;
 	if (daemon->standby)
 		drop_standby(daemon);
+	/* while publications follow each other, each would make one in vain */
+	if (daemon->n_stale)
+		return;
 	if (session_new(daemon, false, &daemon->standby, &err) < 0)
 		daemon_log("prepare the next session: %s", err.message); /* exec tries again */
 }

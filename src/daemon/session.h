@@ -36,6 +36,7 @@ struct session {
 	struct daemon *daemon;
 	char id[SBX_ID_SIZE];
 	bool managed;
+	bool stale; /* a standby that the head has left behind */
 	enum session_state state;
 	enum session_end end;
 	struct sbx_head base;

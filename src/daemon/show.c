@@ -41,6 +41,7 @@ void op_inspect(struct request *request)
 
 	sbx_sandbox_to_json(&daemon->sandbox, o);
 	sbx_json_add_int(o, "version", (int64_t)daemon_head(daemon)->version);
+	sbx_json_add_int(o, "oldest_version", (int64_t)sbx_head_log_oldest(daemon->log));
 	sbx_json_add_int(o, "layer_count", (int64_t)daemon_head(daemon)->stack.n);
 	sbx_json_add_int(o, "session_count", (int64_t)daemon->n_sessions);
 	sbx_json_add_int(o, "running_command_count", (int64_t)daemon->n_live_commands);

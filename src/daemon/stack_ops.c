@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "commit.h"
+#include "history.h"
 #include "session.h"
 
 static struct json_object *new_object(void)
@@ -145,7 +146,7 @@ static bool is_pinned_border(const struct daemon *daemon, size_t n)
 	const struct session *session;
 
 	TAILQ_FOREACH(session, &daemon->sessions, entry)
-	if (session->base.stack.n == n)
+	if (session->base.stack.n == n && session->end != SESSION_END_DISCARD)
 		return true;
 	return false;
 }
@@ -209,6 +210,7 @@ static void on_squashed(void *data, struct json_object *result, const struct sbx
 		request_fail(request, err, details);
 	else
 		request_result(request, json_object_get(result));
+	history_trim(daemon);
 	serve_squashes(daemon);
 }
 
@@ -221,6 +223,7 @@ static void on_squashed_by_itself(void *data, struct json_object *result SBX_UNU
 	if (err)
 		daemon_log("squash: %s; the stack stays long until the next publication",
 			err->message);
+	history_trim(daemon);
 	serve_squashes(daemon);
 }
 
@@ -275,8 +278,6 @@ void stack_maybe_squash(struct daemon *daemon)
 
 /* --- gc --- */
 
-static void serve_gc(struct daemon *daemon);
-
 static void on_collected(void *data, const char *text, size_t size, const struct sbx_err *err,
 	struct json_object *details)
 {
@@ -286,7 +287,8 @@ static void on_collected(void *data, const char *text, size_t size, const struct
 	on_job_done(request, text, size, err, details);
 	daemon->collecting = false;
 	commits_resume(daemon->commits);
-	serve_gc(daemon);
+	history_unpinned(daemon); /* a session may have ended meanwhile */
+	stack_serve_gc(daemon);
 }
 
 static void collect_for(struct request *request)
@@ -296,9 +298,10 @@ static void collect_for(struct request *request)
 		.name = "gc", .fd = -EBADF, .done = on_collected, .data = request};
 	SBX_STACK struct sbx_stack keep = SBX_STACK_INIT;
 	struct sbx_err err = SBX_ERR_INIT;
-	int r = session_pinned_layers(daemon, &keep);
+	int r = history_pinned_layers(daemon, &keep);
 
 	if (r == 0) {
+		commits_forget(daemon->commits, daemon_head(daemon)->version);
 		job.args = read_args(request);
 		sbx_json_add(job.args, "keep", stack_to_json(&keep));
 		r = pool_submit(daemon->pool, &job);
@@ -323,9 +326,10 @@ static void on_nothing_under_way(void *data)
 	commits_resume(daemon->commits);
 }
 
-static void serve_gc(struct daemon *daemon)
+void stack_serve_gc(struct daemon *daemon)
 {
-	if (daemon->collecting || TAILQ_EMPTY(&daemon->gc_waiting))
+	/* two workers must not remove the same layers */
+	if (daemon->collecting || daemon->removing || TAILQ_EMPTY(&daemon->gc_waiting))
 		return;
 	daemon->collecting = true;
 	commits_pause(daemon->commits, on_nothing_under_way, daemon);
@@ -334,5 +338,5 @@ static void serve_gc(struct daemon *daemon)
 void op_gc(struct request *request)
 {
 	wait_in_line(&request->daemon->gc_waiting, request);
-	serve_gc(request->daemon);
+	stack_serve_gc(request->daemon);
 }

@@ -14,6 +14,8 @@ void op_at_version(struct request *request);
 void op_diff(struct request *request);
 void op_squash(struct request *request);
 void op_gc(struct request *request);
+/* Begins a gc that waits. Call when what barred it may have ended. */
+void stack_serve_gc(struct daemon *daemon);
 /* Squashes when the stack has grown long. Call after the head moved. */
 void stack_maybe_squash(struct daemon *daemon);
 

@@ -41,6 +41,7 @@ static const struct sbx_job_entry jobs[] = {
 	/* what keeps the store in order, or takes something out of it */
 	{"export", sbx_job_export},
 	{"gc", sbx_job_gc},
+	{"history", sbx_job_history},
 	{"measure", sbx_job_measure},
 	{"remove", sbx_job_remove},
 	{"squash", sbx_job_squash},

@@ -24,6 +24,10 @@
  *   - "remove": layers in a row in the head, "layer_id": of the layer that they become
  *   - result {"outcome": "published", "layer_id", "squashed"}: durable, waits for its commit
  *
+ * history
+ *   - "max" bytes, "weights": what earlier ones found
+ *   - result {"oldest": the version before which all are to be forgotten, or 0, "weights"}
+ *
  * gc
  *   - "keep": layers that sessions are pinned to; no publication is under way
  *   - result {"removed": number of directories and files}
@@ -58,6 +62,7 @@ int sbx_job_cat(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_ls(struct sbx_job *job, struct sbx_err *err);
 
 int sbx_job_squash(struct sbx_job *job, struct sbx_err *err);
+int sbx_job_history(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_gc(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_verify(struct sbx_job *job, struct sbx_err *err);
 int sbx_job_stat(struct sbx_job *job, struct sbx_err *err);

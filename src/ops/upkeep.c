@@ -110,6 +110,26 @@ static void head_log_freep(struct sbx_head_log **log)
 	sbx_head_log_free(*log);
 }
 
+int sbx_job_history(struct sbx_job *job, struct sbx_err *err)
+{
+	SBX_CLEANUP(head_log_freep) struct sbx_head_log *log = NULL;
+	SBX_JSON struct json_object *weights =
+		json_object_get(sbx_json_member(job->args, "weights"));
+	uint64_t max = (uint64_t)sbx_json_int(job->args, "max", 0), oldest = 0;
+	int r;
+
+	if (!weights)
+		weights = json_object_new_object();
+	r = sbx_head_log_open(job->context->store_fd, false, &log, err);
+	if (r == 0)
+		r = sbx_history_oldest(job->context->layers_fd, log, max, weights, &oldest, err);
+	if (r < 0)
+		return r;
+	sbx_json_add_int(job->result, "oldest", (int64_t)oldest);
+	sbx_json_add(job->result, "weights", sbx_take(&weights));
+	return 0;
+}
+
 int sbx_job_gc(struct sbx_job *job, struct sbx_err *err)
 {
 	SBX_CLEANUP(head_log_freep) struct sbx_head_log *log = NULL;

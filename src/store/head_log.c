@@ -268,6 +268,18 @@ bool head_log_names(const struct sbx_head_log *log, const char *layer_id)
 	return false;
 }
 
+bool head_log_removal(const struct sbx_head_log *log, size_t i, uint64_t *ret_version,
+	const struct sbx_stack **ret_layers)
+{
+	for (const struct head_record *record = log->records + log->n; record-- > log->records;)
+		if (record->list.n && i-- == 0) {
+			*ret_version = record->version;
+			*ret_layers = &record->list;
+			return true;
+		}
+	return false;
+}
+
 int sbx_head_log_format(const struct sbx_head_log *log, uint64_t version,
 	const struct sbx_head_change *change, struct sbx_buf *batch)
 {
@@ -351,8 +363,8 @@ static void close_if_replaced(struct sbx_head_log *log, int store_fd)
 		sbx_fd_close(&log->fd);
 }
 
-static int replace_log(
-	struct sbx_head_log *log, int store_fd, const struct sbx_buf *file, struct sbx_err *err)
+static int replace_log(struct sbx_head_log *log, int store_fd, const struct sbx_buf *file,
+	struct sbx_head_log **ret_old, struct sbx_err *err)
 {
 	SBX_CLEANUP(head_log_freep) struct sbx_head_log *next = NULL;
 	struct sbx_head_log old;
@@ -367,23 +379,75 @@ static int replace_log(
 	old = *log;
 	*log = *next;
 	*next = old;
+	*ret_old = sbx_take(&next);
 	return 0;
 }
 
-int sbx_head_log_compact(struct sbx_head_log *log, int store_fd, struct sbx_err *err)
+/* How many of the oldest records go when versions before oldest are forgotten. */
+static size_t count_drops(const struct sbx_head_log *log, uint64_t oldest)
 {
+	size_t n = log->n < COMPACT_AT ? 0 : log->n - KEEP;
+
+	while (n < log->n && log->records[n].version <= oldest)
+		n++;
+	return n;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Adds to gone what old named and log does not. Both have thousands of names at most. */
+static int find_gone(
+	const struct sbx_head_log *old, const struct sbx_head_log *log, struct sbx_stack *gone)
+{
+	SBX_FREE const char **left = calloc(log->first.stack.n + log->n + 1, sizeof(*left));
+	size_t n_left = 0;
+	int r = left ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < log->first.stack.n; i++)
+		left[n_left++] = log->first.stack.ids[i];
+	for (size_t i = 0; r == 0 && i < log->n; i++)
+		left[n_left++] = log->records[i].layer;
+	if (r == 0)
+		qsort(left, n_left, sizeof(*left), compare_ids);
+	for (size_t i = 0; r == 0 && i < old->first.stack.n + old->n; i++) {
+		const char *id = i < old->first.stack.n
+					 ? old->first.stack.ids[i]
+					 : old->records[i - old->first.stack.n].layer;
+
+		if (*id && !bsearch(&id, left, n_left, sizeof(*left), compare_ids))
+			r = sbx_stack_include(gone, id);
+	}
+	return r;
+}
+
+uint64_t sbx_head_log_oldest(const struct sbx_head_log *log)
+{
+	return log->first.version;
+}
+
+int sbx_head_log_forget(struct sbx_head_log *log, int store_fd, uint64_t oldest,
+	struct sbx_stack *gone, struct sbx_err *err)
+{
+	SBX_CLEANUP(head_log_freep) struct sbx_head_log *old = NULL;
 	SBX_BUF struct sbx_buf file = SBX_BUF_INIT;
+	size_t n_drop = count_drops(log, oldest);
 	int r;
 
-	if (log->n < COMPACT_AT)
+	if (!n_drop)
 		return 0;
-	r = put_compacted(log, log->n - KEEP, &file);
+	r = put_compacted(log, n_drop, &file);
 	if (r < 0)
 		return sbx_err_set(err, -r, "compact head.log: %m");
-	r = replace_log(log, store_fd, &file, err);
-	if (r < 0)
+	r = replace_log(log, store_fd, &file, &old, err);
+	if (r < 0) {
 		close_if_replaced(log, store_fd);
-	return r;
+		return r;
+	}
+	r = find_gone(old, log, gone);
+	return r < 0 ? sbx_err_set(err, -r, "find the layers of forgotten versions: %m") : 0;
 }
 
 int head_log_create(int store_fd, const char *base_layer, uint64_t time_ns, struct sbx_err *err)

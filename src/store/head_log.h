@@ -13,4 +13,8 @@ int head_log_create(int store_fd, const char *base_layer, uint64_t time_ns, stru
 /* Whether the head or an older version that the log still knows has this layer. */
 bool head_log_names(const struct sbx_head_log *log, const char *layer_id);
 
+/* The i-th newest version that removed layers, and which; false when there are no more. */
+bool head_log_removal(const struct sbx_head_log *log, size_t i, uint64_t *ret_version,
+	const struct sbx_stack **ret_layers);
+
 #endif

@@ -30,6 +30,7 @@ static const struct field sandbox_fields[] = {
 	SANDBOX_FIELD(cpu_max, FIELD_U64),
 	FIELD_OPTIONAL_U64(struct sbx_sandbox, disk_max, "disk_max"),
 	FIELD_OPTIONAL_U64(struct sbx_sandbox, inodes_max, "inodes_max"),
+	FIELD_OPTIONAL_U64(struct sbx_sandbox, history_max, "history_max"),
 	SANDBOX_FIELD(created_ns, FIELD_U64),
 };
 _Static_assert(sizeof(uid_t) == 4 && sizeof(gid_t) == 4, "ids are stored as FIELD_U32");

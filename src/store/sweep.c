@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "head_log.h"
 #include "sbx/fs.h"
 #include "sbx/store.h"
 
@@ -25,7 +26,7 @@ typedef int (*stays_fn)(const struct sweep *sweep, int dir_fd, const char *name)
 
 static int layer_stays(const struct sweep *sweep, int dir_fd SBX_UNUSED, const char *name)
 {
-	if (sbx_stack_find(&sbx_head_log_head(sweep->log)->stack, name) >= 0)
+	if (head_log_names(sweep->log, name))
 		return 1;
 	return sweep->keep && sbx_stack_find(sweep->keep, name) >= 0;
 }

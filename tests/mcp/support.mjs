@@ -75,15 +75,15 @@ export class State {
 		return JSON.parse(await this.admin(...args, '--json'));
 	}
 
-	/** A sandbox with these files ({path: content}); gives its id. */
-	async sandbox(id, files = {}) {
+	/** A sandbox with these files ({path: content}) and options of create; gives its id. */
+	async sandbox(id, files = {}, ...options) {
 		const workspace = join(this.dir, `workspace-${id}`);
 		await mkdir(workspace);
 		for (const [path, content] of Object.entries(files)) {
 			await mkdir(dirname(join(workspace, path)), { recursive: true });
 			await writeFile(join(workspace, path), content);
 		}
-		await this.admin('create', '--workspace', workspace, '--id', id, '--json');
+		await this.admin('create', '--workspace', workspace, '--id', id, '--json', ...options);
 		this.ids.push(id);
 		return id;
 	}

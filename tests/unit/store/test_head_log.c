@@ -52,7 +52,7 @@ static void expect_stack(const struct sbx_stack *stack, const char *expect)
 
 	for (size_t i = 0; i < stack->n; i++)
 		cr_assert_eq(sbx_buf_printf(&text, "%s%s", i ? "," : "", stack->ids[i]), 0);
-	cr_expect_str_eq(text.data, expect);
+	cr_expect_str_eq(text.size ? text.data : "", expect);
 }
 
 static void expect_head(const struct sbx_head_log *log, uint64_t version, const char *stack)
@@ -417,12 +417,15 @@ Test(head_log, compaction_keeps_the_head_and_the_newest_history)
 	SCRATCH struct scratch scratch = scratch_new();
 	LOG struct sbx_head_log *log = new_log(&scratch);
 	SBX_CLEANUP(sbx_head_done) struct sbx_head head = {0};
+	SBX_STACK struct sbx_stack gone = SBX_STACK_INIT;
 	size_t before;
 
 	publish(log, 2);
 	publish_many(log, 3, 2099);
 	before = log_size(&scratch);
-	cr_assert_eq(sbx_head_log_compact(log, scratch.fd, NULL), 0);
+	cr_assert_eq(sbx_head_log_forget(log, scratch.fd, 0, &gone, NULL), 0);
+	cr_expect_eq(gone.n, 2099 - 1024 - 2); /* l2 up to the one before the snapshot's */
+	cr_expect_lt(sbx_stack_find(&gone, "base"), 0);
 	cr_expect_lt(log_size(&scratch), before * 2 / 3);
 	for (int i = 0; i < 2; i++) {
 		expect_head(log, 2099, "base,l2099");
@@ -437,6 +440,37 @@ Test(head_log, compaction_keeps_the_head_and_the_newest_history)
 	sbx_head_log_free(log);
 	log = open_log(&scratch);
 	expect_head(log, 2101, "base,l2099,l2101");
-	cr_assert_eq(sbx_head_log_compact(log, scratch.fd, NULL), 0); /* short: stays */
+	sbx_stack_done(&gone);
+	cr_assert_eq(sbx_head_log_forget(log, scratch.fd, 0, &gone, NULL), 0); /* short: stays */
+	cr_expect_eq(gone.n, 0);
 	expect_head(log, 2101, "base,l2099,l2101");
+}
+
+Test(head_log, versions_are_forgotten_with_the_layers_that_only_they_named)
+{
+	static const struct {
+		uint64_t oldest, ret_oldest;
+		const char *gone;
+	} cases[] = {
+		{0, 1, ""}, {1, 1, ""}, {3, 3, ""}, /* l2 and l3 stand in version 3 */
+		{4, 4, "l2"},                       /* l3 took the place of l2 in 4 */
+		{6, 6, "l2,s4"}, {99, 6, "l2,s4"},  /* the head is never forgotten */
+	};
+	static const char *const first[] = {"l2"}, *const second[] = {"s4"};
+
+	for (size_t i = 0; i < SBX_N_ELEMENTS(cases); i++) {
+		SCRATCH struct scratch scratch = scratch_new();
+		LOG struct sbx_head_log *log = new_log(&scratch);
+		SBX_STACK struct sbx_stack gone = SBX_STACK_INIT;
+
+		publish(log, 2);
+		publish(log, 3);
+		squash(log, 4, first, 1, "s4");
+		publish(log, 5);
+		squash(log, 6, second, 1, "s6");
+		cr_assert_eq(sbx_head_log_forget(log, scratch.fd, cases[i].oldest, &gone, NULL), 0);
+		cr_expect_eq(sbx_head_log_oldest(log), cases[i].ret_oldest, "case %zu", i);
+		expect_stack(&gone, cases[i].gone);
+		expect_head(log, 6, "base,s6,l3,l5");
+	}
 }
