@@ -11,10 +11,14 @@
 
 /* A CLOEXEC SOCK_SEQPACKET pair: message borders are kept. */
 int sbx_sock_pair(int ret_fds[static 2]);
+/* How long reads wait (0: for ever); they fail with -EAGAIN then (socket(7), SO_RCVTIMEO). */
+int sbx_sock_set_read_timeout(int fd, unsigned seconds);
 /* Listens on dir_fd/name (removing a stale socket there); SOCK_STREAM, non-blocking. The path
  * goes through /proc/self/fd so that its length does not matter. */
 int sbx_sock_listen(int dir_fd, const char *name, mode_t mode, int *ret_fd, struct sbx_err *err);
-/* Connects to dir_fd/name; blocking SOCK_STREAM. */
+#define SBX_SOCK_CONNECT_MAX_S 20 /* for a listener that takes no connection */
+
+/* Connects to dir_fd/name; blocking SOCK_STREAM. -ETIMEDOUT: its queue is full, and stays so. */
 int sbx_sock_connect(int dir_fd, const char *name, int *ret_fd);
 /* SO_PEERCRED. */
 int sbx_sock_peer(int fd, uid_t *ret_uid, pid_t *ret_pid);

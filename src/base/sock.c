@@ -50,6 +50,20 @@ int sbx_sock_listen(int dir_fd, const char *name, mode_t mode, int *ret_fd, stru
 	return 0;
 }
 
+int sbx_sock_set_read_timeout(int fd, unsigned seconds)
+{
+	struct timeval limit = {.tv_sec = (time_t)seconds};
+
+	return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ? -errno : 0;
+}
+
+static int set_write_timeout(int fd, unsigned seconds)
+{
+	struct timeval limit = {.tv_sec = (time_t)seconds};
+
+	return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ? -errno : 0;
+}
+
 int sbx_sock_connect(int dir_fd, const char *name, int *ret_fd)
 {
 	SBX_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -61,9 +75,15 @@ int sbx_sock_connect(int dir_fd, const char *name, int *ret_fd)
 	r = make_address(dir_fd, name, &address);
 	if (r < 0)
 		return r;
+	r = set_write_timeout(fd, SBX_SOCK_CONNECT_MAX_S); /* unix(7): connect waits so long */
+	if (r < 0)
+		return r;
 	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		if (errno != EINTR)
-			return -errno;
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	r = set_write_timeout(fd, 0);
+	if (r < 0)
+		return r;
 	*ret_fd = sbx_fd_take(&fd);
 	return 0;
 }

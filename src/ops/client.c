@@ -18,7 +18,8 @@
 #define SOCKET_NAME "sandboxd.sock"
 
 #define START_TIMEOUT_MS 60000
-#define CONNECT_TRIES    5 /* starts: a daemon may end for idleness while we connect */
+#define GREETING_MAX_S   20 /* sandboxd never blocks: one that says nothing so long is stuck */
+#define CONNECT_TRIES    5  /* starts: a daemon may end for idleness while we connect */
 
 int sbx_client_no_sandbox(const char *sandbox_id, struct sbx_err *err)
 {
@@ -85,12 +86,14 @@ static int read_greeting(int fd, struct sbx_err *err)
 {
 	SBX_BUF struct sbx_buf payload = SBX_BUF_INIT;
 	struct sbx_wire_header header;
-	int r = read_frame(fd, &header, &payload);
+	int r = sbx_sock_set_read_timeout(fd, GREETING_MAX_S);
 
+	if (r == 0)
+		r = read_frame(fd, &header, &payload);
 	if (r < 0)
-		return r;
+		return r == -EAGAIN ? -ETIMEDOUT : r;
 	if (header.kind == SBX_WIRE_RESULT)
-		return 1;
+		return (r = sbx_sock_set_read_timeout(fd, 0)) < 0 ? r : 1;
 	(void)take_error(&payload, NULL, err); /* either way err says why */
 	return 0;
 }
@@ -217,6 +220,20 @@ static int open_sandbox(const char *sandbox_id)
 	return sbx_fd_take(&fd);
 }
 
+static int no_answer(const char *sandbox_id, int fd, struct sbx_err *err)
+{
+	uid_t uid;
+	pid_t pid = 0;
+
+	if (fd >= 0)
+		(void)sbx_sock_peer(fd, &uid, &pid); /* 0: not known */
+	return sbx_err_kind(err, SBX_KIND_CONNECTION, ETIMEDOUT,
+		"sandboxd of '%s' (process %d) runs but does not answer: it is stopped, or out of "
+		"descriptors (its sandboxd.log tells). What is published is safe: end the process, "
+		"and the next call starts another",
+		sandbox_id, (int)pid);
+}
+
 int sbx_client_connect(const char *sandbox_id, int *ret_fd, struct sbx_err *err)
 {
 	SBX_CLOSE int sandbox_fd = open_sandbox(sandbox_id);
@@ -236,6 +253,8 @@ int sbx_client_connect(const char *sandbox_id, int *ret_fd, struct sbx_err *err)
 			*ret_fd = sbx_fd_take(&fd);
 			return 0;
 		}
+		if (r == -ETIMEDOUT)
+			return no_answer(sandbox_id, fd, err);
 		if (i == CONNECT_TRIES || (r != -ECONNREFUSED && r != -ENOENT && r != -ECONNRESET))
 			break;
 		if (start_daemon(sandbox_id, err) < 0)

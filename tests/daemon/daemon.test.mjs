@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -194,13 +195,21 @@ test('without descriptors sandboxd waits and serves those it has', async (t) => 
 	await promisify(execFile)('prlimit', ['--pid', String(pid), '--nofile=64:64']);
 	const path = join(state.env.SBX_STATE_DIR, id, 'sandboxd.sock');
 	const crowd = Array.from({ length: 100 }, () => createConnection(path).on('error', () => {}));
-	t.after(() => crowd.forEach((socket) => socket.destroy()));
-	await until(async () => (await wire.result('inspect')).client_count > 30, 'the crowd is in');
+	const leave = () => crowd.forEach((socket) => socket.destroy());
+	const full = /Too many open files/;
+	const log = join(state.env.SBX_STATE_DIR, id, 'sandboxd.log');
+	await until(async () => full.test(await readFile(log, 'latin1')), 'the crowd is in').catch(
+		(error) => {
+			leave(); // or nobody could destroy the sandbox
+			throw error;
+		},
+	);
+	assert.ok((await wire.result('inspect')).client_count > 10);
 	const before = await cpuMs(pid);
 	await sleep(1000);
 	const used = (await cpuMs(pid)) - before;
+	leave();
 	assert.ok(used < 300, `${used} ms of CPU in a second without anything to do`);
-	crowd.forEach((socket) => socket.destroy());
 	const late = await Wire.connect(t, state, id);
 	assert.equal((await exec(late, 'echo served')).output, 'served\n');
 });
@@ -297,4 +306,19 @@ test('a client that leaves while its gc waits bars nobody', async (t) => {
 	await wire.result('gc');
 	const { publish } = await exec(wire, 'echo done >done');
 	assert.equal(publish.added, 1);
+});
+
+test('a sandboxd that is stopped is named, and keeps nobody waiting for ever', async (t) => {
+	const { state, id, pid } = await start(t);
+	process.kill(pid, 'SIGSTOP');
+	try {
+		const named = new RegExp(`process ${pid}\\) runs but does not answer`);
+		await Promise.all([
+			assert.rejects(state.admin('inspect', id), named),
+			assert.rejects(state.admin('destroy', id, '--force'), named),
+		]);
+	} finally {
+		process.kill(pid, 'SIGCONT');
+	}
+	assert.equal((await state.adminJson('inspect', id)).daemon_pid, pid);
 });
