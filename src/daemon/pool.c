@@ -20,11 +20,13 @@ static const char *const long_jobs[] = {"publish", "reresolve", "preview", "squa
 	"export", "history", "reject_retry", "reject_export", "reject_drop", "reject_diff", "diff",
 	"remove", "stat", "cat"};
 
+#define PINS_MAX 2
+
 struct job {
 	TAILQ_ENTRY(job) entry;
 	uint64_t id;
 	struct sbx_buf payload;
-	struct sbx_stack pins; /* the layers that its arguments name */
+	struct json_object *pins[PINS_MAX]; /* the stacks that its arguments name, or NULL */
 	int fd;
 	bool is_long;
 	job_done_fn done;
@@ -59,7 +61,8 @@ static void job_free(struct job *job)
 	if (!job)
 		return;
 	sbx_buf_done(&job->payload);
-	sbx_stack_done(&job->pins);
+	for (size_t i = 0; i < PINS_MAX; i++)
+		sbx_json_put(&job->pins[i]);
 	sbx_fd_close(&job->fd);
 	free(job);
 }
@@ -306,21 +309,28 @@ static int put_payload(struct job *job, const struct job_request *request)
 	return sbx_buf_append(&job->payload, text, size);
 }
 
-/* What is read from must not be removed meanwhile. */
-static int pin_layers(struct job *job, struct json_object *args)
+/* What is read from must not be removed meanwhile: looked at only when layers go. */
+static void pin_layers(struct job *job, struct json_object *args)
 {
-	static const char *const keys[] = {"head", "base"};
+	static const char *const keys[PINS_MAX] = {"head", "base"};
+
+	for (size_t i = 0; i < PINS_MAX; i++)
+		job->pins[i] = json_object_get(sbx_json_member(args, keys[i]));
+}
+
+static int include_pins(const struct job *job, struct sbx_stack *ret)
+{
 	int r = 0;
 
-	for (size_t k = 0; k < SBX_N_ELEMENTS(keys); k++) {
-		struct json_object *stack = sbx_json_member(args, keys[k]);
+	for (size_t i = 0; i < PINS_MAX; i++) {
+		struct json_object *stack = job->pins[i];
 		size_t n = json_object_is_type(stack, json_type_array)
 				   ? json_object_array_length(stack)
 				   : 0;
 
-		for (size_t i = 0; r == 0 && i < n; i++)
-			r = sbx_stack_include(&job->pins,
-				json_object_get_string(json_object_array_get_idx(stack, i)));
+		for (size_t k = 0; r == 0 && k < n; k++)
+			r = sbx_stack_include(
+				ret, json_object_get_string(json_object_array_get_idx(stack, k)));
 	}
 	return r;
 }
@@ -333,10 +343,10 @@ int pool_pinned_layers(const struct pool *pool, struct sbx_stack *ret)
 
 	TAILQ_FOREACH(job, &pool->waiting, entry)
 	if (r == 0)
-		r = sbx_stack_include_all(ret, &job->pins);
+		r = include_pins(job, ret);
 	TAILQ_FOREACH(worker, &pool->workers, entry)
 	if (r == 0 && worker->job)
-		r = sbx_stack_include_all(ret, &worker->job->pins);
+		r = include_pins(worker->job, ret);
 	return r;
 }
 
@@ -358,8 +368,7 @@ int pool_submit(struct pool *pool, const struct job_request *request)
 		.chunk = request->chunk,
 		.data = request->data};
 	r = put_payload(job, request);
-	if (r == 0)
-		r = pin_layers(job, args);
+	pin_layers(job, args);
 	if (r == 0 && request->fd >= 0) {
 		job->fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 3);
 		r = job->fd < 0 ? -errno : 0;
