@@ -17,7 +17,8 @@ typedef void (*sbx_timer_fn)(void *data);
 
 int sbx_loop_new(struct sbx_loop **ret);
 void sbx_loop_free(struct sbx_loop *loop);
-/* Runs until sbx_loop_stop(). 0, or -errno of epoll_wait. */
+/* Runs until sbx_loop_stop(), which may have come before; then it can be run again. 0, or -errno of
+ * epoll_wait. */
 int sbx_loop_run(struct sbx_loop *loop);
 void sbx_loop_stop(struct sbx_loop *loop);
 /* CLOCK_MONOTONIC as of the last wake-up, in ns. */

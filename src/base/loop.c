@@ -308,8 +308,10 @@ int sbx_loop_run(struct sbx_loop *loop)
 	for (;;) {
 		run_deferred(loop);
 		bury_dead(loop);
-		if (loop->stop)
+		if (loop->stop) {
+			loop->stop = false;
 			return 0;
+		}
 		n = epoll_wait(loop->epoll_fd, events, EVENTS_PER_ROUND, -1);
 		if (n < 0 && errno == EINTR)
 			continue;
