@@ -379,18 +379,19 @@ int sbx_bridge_open(const struct sbx_allow *allow, size_t n_allow,
 
 /* --- a session's port --- */
 
-/* An administrator may have removed the bridge, or all rules that nobody owns. */
-static int check(struct sbx_bridge *bridge, struct sbx_err *err)
+int sbx_bridge_check(struct sbx_bridge *bridge, bool *ret_moved, struct sbx_err *err)
 {
-	int r;
+	int r, index = bridge->index;
 
-	if (is_there(bridge) && sbx_wall_check(bridge->firewall, bridge->wall.block) == 0)
+	*ret_moved = !is_there(bridge);
+	if (!*ret_moved && sbx_wall_check(bridge->firewall, bridge->wall.block) == 0)
 		return 0;
 	r = ensure_bridge(bridge, err);
 	if (r == 0)
 		r = put_up_wall(bridge, err);
 	if (r == -ENODEV || r == -EPERM)
 		r = sbx_err_set(err, -r, "put the firewall of network bridge up again: %m");
+	*ret_moved = bridge->index != index;
 	return r;
 }
 
@@ -444,10 +445,8 @@ int sbx_bridge_connect(struct sbx_bridge *bridge, int net_ns, int proc_fd, struc
 	const struct sbx_wall *wall = &bridge->wall;
 	struct sbx_link port;
 	unsigned int address;
-	int r = check(bridge, err);
+	int r = sbx_net_disable_ipv6(proc_fd, err); /* before eth0 is there: it is made without */
 
-	if (r == 0) /* before eth0 is there: it is made without */
-		r = sbx_net_disable_ipv6(proc_fd, err);
 	if (r == 0)
 		r = make_port(bridge, net_ns, &address, &port, err);
 	if (r < 0)

@@ -10,9 +10,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "bridge.h"
 #include "mount.h"
-#include "net.h"
+#include "netpool.h"
 #include "overlay.h"
 #include "rootfs.h"
 #include "sbx/init.h"
@@ -161,25 +160,9 @@ static int fill_mounts(
 	return r;
 }
 
-/* The new network namespace stands open: the bridge needs it by descriptor. */
-static int fill_network(struct sbx_spawn *spawn, struct sbx_ns_set *ret, struct sbx_err *err)
-{
-	const struct sbx_spawner_config *config = spawn->config;
-	int r;
-
-	if (config->network == SBX_NETWORK_HOST)
-		return 0;
-	r = sbx_net_ready(spawn->proc_fd, config->id_base, err);
-	if (r >= 0)
-		r = sbx_spawn_open_ns(spawn, "net", &ret->net, err);
-	if (r >= 0 && spawn->bridge)
-		r = sbx_bridge_connect(spawn->bridge, ret->net, spawn->proc_fd, err);
-	return r;
-}
-
 /* In the session's new namespaces. */
-static int fill_namespaces(struct sbx_spawn *spawn, const struct overlays *overlays,
-	struct sbx_ns_set *ret, struct sbx_err *err)
+static int fill_namespaces(
+	struct sbx_spawn *spawn, const struct overlays *overlays, struct sbx_err *err)
 {
 	const struct sbx_spawner_config *config = spawn->config;
 	int r = fill_mounts(spawn, overlays, err);
@@ -188,7 +171,7 @@ static int fill_namespaces(struct sbx_spawn *spawn, const struct overlays *overl
 		return r;
 	if (sethostname(config->sandbox_id, strlen(config->sandbox_id)) < 0)
 		return sbx_err_set(err, errno, "set the host name: %m");
-	return fill_network(spawn, ret, err);
+	return 0;
 }
 
 static int open_namespaces(
@@ -207,28 +190,26 @@ static int open_namespaces(
 static void come_home(const struct sbx_spawn *spawn)
 {
 	if (setns(spawn->home.mnt, CLONE_NEWNS) < 0 || setns(spawn->home.ipc, CLONE_NEWIPC) < 0 ||
-		setns(spawn->home.uts, CLONE_NEWUTS) < 0 ||
-		setns(spawn->home.net, CLONE_NEWNET) < 0)
+		setns(spawn->home.uts, CLONE_NEWUTS) < 0)
 		_exit(EXIT_FAILURE);
 }
 
 int sbx_slot_make_namespaces(struct sbx_spawn *spawn, struct sbx_slot *slot, struct sbx_err *err)
 {
-	int flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 	SBX_CLEANUP(overlays_done) struct overlays overlays = {-EBADF, -EBADF};
 	int r;
 
-	if (spawn->config->network != SBX_NETWORK_HOST)
-		flags |= CLONE_NEWNET;
 	r = clone_overlays(spawn, slot, &overlays, err);
+	if (r >= 0 && spawn->config->network != SBX_NETWORK_HOST)
+		r = sbx_netpool_take(spawn, &slot->ns.net, err);
 	if (r < 0)
 		return r;
 	if (setns(spawn->template_ns, CLONE_NEWNS) < 0)
 		return sbx_err_set(err, errno, "enter the template namespace: %m");
-	if (unshare(flags) < 0)
+	if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
 		r = sbx_err_set(err, errno, "make the session's namespaces: %m");
 	if (r >= 0)
-		r = fill_namespaces(spawn, &overlays, &slot->ns, err);
+		r = fill_namespaces(spawn, &overlays, err);
 	if (r >= 0)
 		r = open_namespaces(spawn, &slot->ns, err);
 	come_home(spawn);

@@ -35,6 +35,7 @@ struct sbx_spawn {
 	int template_ns;
 	struct sbx_ns_set home;
 	struct sbx_bridge *bridge; /* NULL: sessions are not on it */
+	int ready_net;        /* a network namespace for the next slot, or -EBADF (netpool.h) */
 	int layers_fd;        /* O_PATH of /layers */
 	int sessions_fd;      /* O_PATH of /sessions */
 	bool overlay_classic; /* this kernel wants the classic mount string (overlay.c) */

@@ -21,6 +21,7 @@
 #include "bridge.h"
 #include "init.h"
 #include "mount.h"
+#include "netpool.h"
 #include "rootfs.h"
 #include "sbx/fs.h"
 #include "sbx/sock.h"
@@ -144,7 +145,11 @@ static bool serve_one(struct sbx_spawn *spawn)
 	if (n <= 0)
 		return false;
 	r = handle(spawn, &q, (size_t)n, &fds, &fd, &err);
-	return reply(spawn->sock_fd, q.tag, r, &err, fd) == 0;
+	if (reply(spawn->sock_fd, q.tag, r, &err, fd) < 0)
+		return false;
+	if (q.op == SBX_SPAWN_RUN) /* a command begins: nobody needs us until it has ended */
+		sbx_netpool_fill(spawn);
+	return true;
 }
 
 int sbx_spawn_open_ns(
@@ -370,6 +375,7 @@ void sbx_spawner_main(const struct sbx_spawner_config *config, const struct sbx_
 	spawn->filter = filter;
 	spawn->sock_fd = sock_fd;
 	spawn->home = SBX_NS_SET_EMPTY;
+	spawn->ready_net = -EBADF;
 	r = set_up(spawn, parent, &err);
 	if (reply(sock_fd, 0, r, &err, -EBADF) < 0 || r < 0)
 		_exit(EXIT_FAILURE);
