@@ -303,7 +303,7 @@ static int put_up_wall(struct sbx_bridge *bridge, struct sbx_err *err)
 	if (r < 0)
 		return sbx_err_set(err, EOPNOTSUPP,
 			"put up the firewall of network bridge: %s (does the kernel have nf_tables "
-			"with netdev chains, fib, reject, ct and masquerade?)",
+			"with netdev chains, reject, ct, connlimit and masq?)",
 			strerror(-r));
 	return 0;
 }

@@ -279,15 +279,6 @@ void sbx_nft_ct_state(struct sbx_nft *nft, uint32_t reg)
 	put_u32(nft, expr, NFTNL_EXPR_CT_DREG, reg);
 }
 
-void sbx_nft_daddr_type(struct sbx_nft *nft, uint32_t reg)
-{
-	struct nftnl_expr *expr = add(nft, "fib");
-
-	put_u32(nft, expr, NFTNL_EXPR_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
-	put_u32(nft, expr, NFTNL_EXPR_FIB_FLAGS, NFTA_FIB_F_DADDR);
-	put_u32(nft, expr, NFTNL_EXPR_FIB_DREG, reg);
-}
-
 void sbx_nft_mask(struct sbx_nft *nft, uint32_t reg, const void *mask, uint32_t size)
 {
 	static const char zero[16];
@@ -345,12 +336,19 @@ void sbx_nft_verdict(struct sbx_nft *nft, int verdict, const char *chain)
 		put(nft, expr, NFTNL_EXPR_IMM_CHAIN, chain, (uint32_t)strlen(chain) + 1);
 }
 
-void sbx_nft_reject(struct sbx_nft *nft, uint8_t icmp_code)
+void sbx_nft_reject_icmp(struct sbx_nft *nft, uint8_t code)
 {
 	struct nftnl_expr *expr = add(nft, "reject");
 
 	put_u32(nft, expr, NFTNL_EXPR_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH);
-	put(nft, expr, NFTNL_EXPR_REJECT_CODE, &icmp_code, sizeof(icmp_code));
+	put(nft, expr, NFTNL_EXPR_REJECT_CODE, &code, sizeof(code));
+}
+
+void sbx_nft_reject_tcp(struct sbx_nft *nft)
+{
+	struct nftnl_expr *expr = add(nft, "reject");
+
+	put_u32(nft, expr, NFTNL_EXPR_REJECT_TYPE, NFT_REJECT_TCP_RST);
 }
 
 void sbx_nft_masquerade(struct sbx_nft *nft)

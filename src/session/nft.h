@@ -52,7 +52,6 @@ void sbx_nft_payload(struct sbx_nft *nft, enum nft_payload_bases base, uint32_t 
 	uint32_t size, uint32_t reg);
 void sbx_nft_meta(struct sbx_nft *nft, enum nft_meta_keys key, uint32_t reg);
 void sbx_nft_ct_state(struct sbx_nft *nft, uint32_t reg);
-void sbx_nft_daddr_type(struct sbx_nft *nft, uint32_t reg); /* RTN_*: whose address it is here */
 void sbx_nft_mask(struct sbx_nft *nft, uint32_t reg, const void *mask, uint32_t size);
 /* The rule goes on when it holds. */
 void sbx_nft_compare(
@@ -63,7 +62,8 @@ void sbx_nft_lookup(struct sbx_nft *nft, uint32_t reg, const char *set, bool inv
 void sbx_nft_connections_over(
 	struct sbx_nft *nft, uint32_t reg, const char *set, uint32_t n_connections);
 void sbx_nft_verdict(struct sbx_nft *nft, int verdict, const char *chain); /* NFT_GOTO, NF_DROP */
-void sbx_nft_reject(struct sbx_nft *nft, uint8_t icmp_code);
+void sbx_nft_reject_icmp(struct sbx_nft *nft, uint8_t code);
+void sbx_nft_reject_tcp(struct sbx_nft *nft); /* a rule that matches TCP only */
 void sbx_nft_masquerade(struct sbx_nft *nft);
 
 /* generation: the change fails with -ERESTART unless the rules are still of it; 0: of any. */

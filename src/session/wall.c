@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Theory of operation. What a session sends leaves its port for the bridge and nothing else: ports
- * are shut against each other (link.h). On its way from the bridge into the host it passes the
- * ingress hook of sbx0, where the walls of the running sandboxes stand, and nothing else of the
- * host's traffic does. They look at each packet by itself, before conntrack, NAT and routing: no
- * state of the host's opens them.
- *
- * The wall of a block stands there twice, as tables with the same content:
- *   sbx<n>   an ordinary table: stays when the sandboxd that made it is killed, until a session
- *            of it is dead for certain; the next start, or destroy, removes it
- *   sbx<n>o  a table that the spawner's socket owns: stays when an administrator's "flush ruleset"
- *            removes all others. It goes with the spawner, and is what makes the block taken.
- * A packet must pass both.
+ * are shut against each other (link.h). Each running sandbox has a wall around its block of
+ * addresses, in two parts:
+ *   netdev  on the ingress hook of sbx0, which nothing else of the host's traffic passes: who sent
+ * a packet, and whether it is an honest one ip      where packets are for the host or pass through
+ * it: where they may go. Behind NAT: where they really go. Here, and not at the ingress hook, since
+ * no kernel of a distribution can answer with an ICMP refusal there (NFT_REJECT_NETDEV), and a
+ * program that gets none waits for minutes. The wall of block n stands there twice, as tables with
+ * the same content: sbx<n>   ordinary tables: they stay when the sandboxd that made them is killed,
+ * until its sessions are dead for certain; the next start, or destroy, removes them sbx<n>o  tables
+ * that the spawner's socket owns: they stay when an administrator's "flush ruleset" removes all
+ * others. They go with the spawner; that one of them is there is what makes the block taken. A
+ * packet must pass both.
  *
  * The table "ip sbx" is shared: it masquerades, counts connections, and lets only answers through
  * to sessions. Without it sessions have no way out that works.
@@ -22,7 +23,6 @@
 #include <linux/icmp.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
-#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,20 +149,28 @@ static void end_with(struct sbx_nft *nft, int verdict, const char *chain)
 	sbx_nft_rule_end(nft);
 }
 
-/* A program gets its answer at once, and not when it has waited long enough. */
-static void end_with_reject(struct sbx_nft *nft)
+/* A program gets its answer at once, and not when it has waited long enough. TCP gets its own: the
+ * kernel sends a peer no more than one ICMP refusal a second. */
+static void add_refuse(struct sbx_nft *nft)
 {
-	sbx_nft_reject(nft, ICMP_PKT_FILTERED);
+	static const uint8_t tcp = IPPROTO_TCP;
+
+	sbx_nft_chain(nft, "refuse", NULL);
+	sbx_nft_rule(nft, "refuse");
+	sbx_nft_meta(nft, NFT_META_L4PROTO, NFT_REG_1);
+	sbx_nft_compare(nft, NFT_REG_1, NFT_CMP_EQ, &tcp, sizeof(tcp));
+	sbx_nft_reject_tcp(nft);
+	sbx_nft_rule_end(nft);
+	sbx_nft_rule(nft, "refuse");
+	sbx_nft_reject_icmp(nft, ICMP_PKT_FILTERED);
 	sbx_nft_rule_end(nft);
 }
 
 /* --- a block's wall --- */
 
-static void add_sets(struct sbx_nft *nft, const struct sbx_wall *wall)
+static void add_who(struct sbx_nft *nft, const struct sbx_wall *wall)
 {
-	static const uint8_t ported[] = {IPPROTO_TCP, IPPROTO_UDP};
 	uint8_t who[SBX_BLOCK_SIZE][WHO_SIZE] = {0};
-	uint32_t ranges[2 * SBX_N_ELEMENTS(closed)];
 
 	for (unsigned int i = 0; i < SBX_BLOCK_SIZE; i++) {
 		const uint32_t address = htonl(sbx_pool_address(wall->pool, wall->block, i));
@@ -170,19 +178,26 @@ static void add_sets(struct sbx_nft *nft, const struct sbx_wall *wall)
 		sbx_pool_mac(wall->block, i, who[i]);
 		memcpy(who[i] + WHO_SIZE - sizeof(address), &address, sizeof(address));
 	}
+	sbx_nft_set(nft, "who", TYPE_WHO, WHO_SIZE, 0);
+	sbx_nft_elements(nft, "who", who, WHO_SIZE, SBX_BLOCK_SIZE, false);
+}
+
+static void add_sets(struct sbx_nft *nft)
+{
+	static const uint8_t ported[] = {IPPROTO_TCP, IPPROTO_UDP};
+	uint32_t ranges[2 * SBX_N_ELEMENTS(closed)];
+
 	for (size_t i = 0; i < SBX_N_ELEMENTS(closed); i++) {
 		ranges[2 * i] = htonl(closed[i].first);
 		ranges[2 * i + 1] = htonl(closed[i].behind);
 	}
-	sbx_nft_set(nft, "who", TYPE_WHO, WHO_SIZE, 0);
-	sbx_nft_elements(nft, "who", who, WHO_SIZE, SBX_BLOCK_SIZE, false);
 	sbx_nft_set(nft, "closed", TYPE_IPV4, sizeof(uint32_t), NFT_SET_INTERVAL);
 	sbx_nft_elements(nft, "closed", ranges, sizeof(uint32_t), SBX_N_ELEMENTS(ranges) - 1, true);
 	sbx_nft_set(nft, "ported", TYPE_PROTO, sizeof(uint8_t), 0);
 	sbx_nft_elements(nft, "ported", ported, sizeof(uint8_t), SBX_N_ELEMENTS(ported), false);
 }
 
-/* Whose packet is it? Those of other blocks are for their own walls. */
+/* Whose frame is it? Those of other blocks are for their own walls. */
 static void add_entry(struct sbx_nft *nft, const struct sbx_wall *wall)
 {
 	const struct sbx_nft_hook hook = {
@@ -235,12 +250,14 @@ static void add_honesty(struct sbx_nft *nft)
 	sbx_nft_rule(nft, "own");
 	match_stranger(nft, NFT_PAYLOAD_LL_HEADER, ETHER_SOURCE, IP_SOURCE);
 	end_with(nft, NF_DROP, NULL);
+	sbx_nft_rule(nft, "own");
+	end_with(nft, NF_ACCEPT, NULL);
 }
 
-static void add_exceptions(struct sbx_nft *nft, const struct sbx_wall *wall)
+static void add_exceptions(struct sbx_nft *nft, const struct sbx_wall *wall, const char *chain)
 {
 	for (size_t i = 0; wall->resolver && i < wall->resolver->n_servers; i++) {
-		sbx_nft_rule(nft, "own");
+		sbx_nft_rule(nft, chain);
 		match_ip(nft, IP_DESTINATION, wall->resolver->servers[i], 32);
 		match_port(nft, DNS_PORT);
 		end_with(nft, NF_ACCEPT, NULL);
@@ -248,7 +265,7 @@ static void add_exceptions(struct sbx_nft *nft, const struct sbx_wall *wall)
 	for (size_t i = 0; i < wall->n_allow; i++) {
 		const struct sbx_allow *allow = &wall->allow[i];
 
-		sbx_nft_rule(nft, "own");
+		sbx_nft_rule(nft, chain);
 		match_ip(nft, IP_DESTINATION, allow->address, allow->prefix);
 		if (allow->port)
 			match_port(nft, allow->port);
@@ -256,32 +273,51 @@ static void add_exceptions(struct sbx_nft *nft, const struct sbx_wall *wall)
 	}
 }
 
-/* Sessions, whatever was allowed; but the bridge's address, which is the host's. */
-static void add_neighbours(struct sbx_nft *nft, const struct sbx_wall *wall)
+/* Packets for the host itself, by any address that it has at the moment. */
+static void add_local(struct sbx_nft *nft, const struct sbx_wall *wall)
 {
-	const uint32_t gateway = htonl(sbx_pool_gateway(wall->pool));
-
-	sbx_nft_rule(nft, "own");
-	match_ip(nft, IP_DESTINATION, wall->pool, SBX_POOL_PREFIX);
-	match_bytes(nft, NFT_PAYLOAD_NETWORK_HEADER, IP_DESTINATION, NFT_CMP_NEQ, &gateway,
-		sizeof(gateway));
-	end_with_reject(nft);
+	sbx_nft_chain(nft, "local", NULL);
+	add_exceptions(nft, wall, "local");
+	sbx_nft_rule(nft, "local");
+	end_with(nft, NFT_GOTO, "refuse");
 }
 
-/* The host itself, by any address that it has at the moment, and closed networks. */
-static void add_closed(struct sbx_nft *nft)
+/* Packets through the host. Sessions are closed to each other whatever was allowed. */
+static void add_through(struct sbx_nft *nft, const struct sbx_wall *wall)
 {
-	const uint32_t elsewhere = RTN_UNICAST;
-
-	sbx_nft_rule(nft, "own");
-	sbx_nft_daddr_type(nft, NFT_REG_1);
-	sbx_nft_compare(nft, NFT_REG_1, NFT_CMP_NEQ, &elsewhere, sizeof(elsewhere));
-	end_with_reject(nft);
-	sbx_nft_rule(nft, "own");
+	sbx_nft_chain(nft, "through", NULL);
+	sbx_nft_rule(nft, "through");
+	match_ip(nft, IP_DESTINATION, wall->pool, SBX_POOL_PREFIX);
+	end_with(nft, NFT_GOTO, "refuse");
+	add_exceptions(nft, wall, "through");
+	sbx_nft_rule(nft, "through");
 	sbx_nft_payload(
 		nft, NFT_PAYLOAD_NETWORK_HEADER, IP_DESTINATION, sizeof(uint32_t), NFT_REG_1);
 	sbx_nft_lookup(nft, NFT_REG_1, "closed", false);
-	end_with_reject(nft);
+	end_with(nft, NFT_GOTO, "refuse");
+	sbx_nft_rule(nft, "through");
+	end_with(nft, NF_ACCEPT, NULL);
+}
+
+/* All of the host's packets come by: those of others leave at the first look. */
+static void add_gate(struct sbx_nft *nft, const struct sbx_wall *wall, const char *name,
+	uint32_t hook_number, const char *next)
+{
+	const struct sbx_nft_hook hook = {.type = "filter", .number = hook_number};
+
+	sbx_nft_chain(nft, name, &hook);
+	sbx_nft_rule(nft, name);
+	match_bridge(nft, NFT_META_IIFNAME, NFT_CMP_EQ);
+	match_ip(nft, IP_SOURCE, sbx_pool_address(wall->pool, wall->block, 0), 32 - BLOCK_BITS);
+	end_with(nft, NFT_GOTO, next);
+}
+
+/* An empty table, whatever was there. */
+static void replace_table(struct sbx_nft *nft, uint8_t family, const char *name, uint32_t flags)
+{
+	sbx_nft_table(nft, family, name, flags); /* so that there is one to delete */
+	sbx_nft_delete_table(nft, family, name);
+	sbx_nft_table(nft, family, name, flags);
 }
 
 static void add_wall(struct sbx_nft *nft, const struct sbx_wall *wall, bool owned)
@@ -290,22 +326,20 @@ static void add_wall(struct sbx_nft *nft, const struct sbx_wall *wall, bool owne
 	char name[SBX_NFT_NAME_SIZE];
 
 	table_name(wall->block, owned, name);
-	/* once so that there is one to delete, and again: replaced, whatever was there */
-	sbx_nft_table(nft, NFPROTO_NETDEV, name, flags);
-	sbx_nft_delete_table(nft, NFPROTO_NETDEV, name);
-	sbx_nft_table(nft, NFPROTO_NETDEV, name, flags);
-	add_sets(nft, wall);
-	sbx_nft_chain(nft, "own", NULL);
+	replace_table(nft, NFPROTO_NETDEV, name, flags);
+	add_who(nft, wall);
 	sbx_nft_chain(nft, "arp", NULL);
 	add_arp(nft);
-	/* in this order */
+	sbx_nft_chain(nft, "own", NULL);
 	add_honesty(nft);
-	add_neighbours(nft, wall);
-	add_exceptions(nft, wall);
-	add_closed(nft);
-	sbx_nft_rule(nft, "own");
-	end_with(nft, NF_ACCEPT, NULL);
 	add_entry(nft, wall);
+	replace_table(nft, NFPROTO_IPV4, name, flags);
+	add_sets(nft);
+	add_refuse(nft);
+	add_local(nft, wall);
+	add_through(nft, wall);
+	add_gate(nft, wall, "input", NF_INET_LOCAL_IN, "local");
+	add_gate(nft, wall, "forward", NF_INET_FORWARD, "through");
 }
 
 /* --- what all share --- */
@@ -324,7 +358,29 @@ static void add_flow_limit(struct sbx_nft *nft)
 	sbx_nft_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE, sizeof(block), NFT_REG_1);
 	sbx_nft_mask(nft, NFT_REG_1, &block, sizeof(block));
 	sbx_nft_connections_over(nft, NFT_REG_1, "flows", SBX_FLOWS_MAX);
-	end_with_reject(nft);
+	end_with(nft, NFT_GOTO, "refuse");
+}
+
+/* Into sessions go answers only. One session that asks another hears that it may not. */
+static void add_inward(struct sbx_nft *nft)
+{
+	const uint32_t answers =
+		NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
+	const uint32_t none = 0;
+
+	for (int from_session = 1; from_session >= 0; from_session--) {
+		sbx_nft_rule(nft, "forward");
+		match_bridge(nft, NFT_META_OIFNAME, NFT_CMP_EQ);
+		if (from_session)
+			match_bridge(nft, NFT_META_IIFNAME, NFT_CMP_EQ);
+		sbx_nft_ct_state(nft, NFT_REG_1);
+		sbx_nft_mask(nft, NFT_REG_1, &answers, sizeof(answers));
+		sbx_nft_compare(nft, NFT_REG_1, NFT_CMP_EQ, &none, sizeof(none));
+		if (from_session)
+			end_with(nft, NFT_GOTO, "refuse");
+		else
+			end_with(nft, NF_DROP, NULL);
+	}
 }
 
 static void add_shared(struct sbx_nft *nft, const struct sbx_wall *wall)
@@ -332,20 +388,11 @@ static void add_shared(struct sbx_nft *nft, const struct sbx_wall *wall)
 	const struct sbx_nft_hook forward = {.type = "filter", .number = NF_INET_FORWARD};
 	const struct sbx_nft_hook nat = {
 		.type = "nat", .number = NF_INET_POST_ROUTING, .priority = PRIORITY_NAT};
-	const uint32_t answers =
-		NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
-	const uint32_t none = 0;
 
-	sbx_nft_table(nft, NFPROTO_IPV4, SHARED, 0);
-	sbx_nft_delete_table(nft, NFPROTO_IPV4, SHARED);
-	sbx_nft_table(nft, NFPROTO_IPV4, SHARED, 0);
+	replace_table(nft, NFPROTO_IPV4, SHARED, 0);
+	add_refuse(nft);
 	sbx_nft_chain(nft, "forward", &forward);
-	sbx_nft_rule(nft, "forward");
-	match_bridge(nft, NFT_META_OIFNAME, NFT_CMP_EQ);
-	sbx_nft_ct_state(nft, NFT_REG_1);
-	sbx_nft_mask(nft, NFT_REG_1, &answers, sizeof(answers));
-	sbx_nft_compare(nft, NFT_REG_1, NFT_CMP_EQ, &none, sizeof(none));
-	end_with(nft, NF_DROP, NULL);
+	add_inward(nft);
 	add_flow_limit(nft);
 	sbx_nft_chain(nft, "nat", &nat);
 	sbx_nft_rule(nft, "nat");
@@ -394,78 +441,96 @@ int sbx_wall_check(struct sbx_netlink *nl, unsigned int block)
 	for (int owned = 0; r == 0 && owned < 2; owned++) {
 		table_name(block, owned, name);
 		r = sbx_nft_find_chain(nl, NFPROTO_NETDEV, name, "in");
+		if (r == 0)
+			r = sbx_nft_find_chain(nl, NFPROTO_IPV4, name, "forward");
 	}
 	return r;
 }
 
 /* --- who is there --- */
 
+static const uint8_t families[] = {NFPROTO_NETDEV, NFPROTO_IPV4};
+
 struct census {
-	bool used[SBX_BLOCKS_MAX];     /* there is an owner */
-	bool ordinary[SBX_BLOCKS_MAX]; /* the table that stays is there */
+	bool used[SBX_BLOCKS_MAX];                               /* there is an owner */
+	bool ordinary[SBX_N_ELEMENTS(families)][SBX_BLOCKS_MAX]; /* the table that stays is there */
 	bool shared;
+	size_t family; /* being counted */
 };
 
-static void count_block(const char *name, bool owned, void *data)
+static void count_table(const char *name, bool owned, void *data)
 {
 	struct census *census = data;
 	char expected[SBX_NFT_NAME_SIZE];
 	unsigned int block;
 
+	if (!strcmp(name, SHARED) && families[census->family] == NFPROTO_IPV4)
+		census->shared = true;
 	if (sscanf(name, SHARED "%3u", &block) != 1 || block >= SBX_BLOCKS_MAX)
 		return;
 	table_name(block, owned, expected); /* to the letter: others may have similar names */
 	if (!strcmp(name, expected))
-		(owned ? census->used : census->ordinary)[block] = true;
+		(owned ? census->used : census->ordinary[census->family])[block] = true;
 }
 
-static void count_shared(const char *name, bool owned SBX_UNUSED, void *data)
+static int take_census(struct sbx_netlink *nl, struct census *ret)
 {
-	struct census *census = data;
+	int r = 0;
 
-	if (!strcmp(name, SHARED))
-		census->shared = true;
+	*ret = (struct census){.shared = false};
+	for (; r == 0 && ret->family < SBX_N_ELEMENTS(families); ret->family++)
+		r = sbx_nft_list_tables(nl, families[ret->family], count_table, ret);
+	return r;
 }
 
 int sbx_wall_blocks(struct sbx_netlink *nl, bool ret_used[static SBX_BLOCKS_MAX])
 {
-	struct census census = {0};
-	int r = sbx_nft_list_tables(nl, NFPROTO_NETDEV, count_block, &census);
+	struct census census;
+	int r = take_census(nl, &census);
 
 	memcpy(ret_used, census.used, sizeof(census.used));
 	return r;
+}
+
+/* Of one block; false when something of it stays. */
+static bool sweep_block(
+	struct sbx_nft *nft, const struct census *census, unsigned int block, bool doomed)
+{
+	char name[SBX_NFT_NAME_SIZE];
+	bool empty = !census->used[block];
+
+	table_name(block, false, name);
+	for (size_t i = 0; i < SBX_N_ELEMENTS(families); i++) {
+		if (!census->ordinary[i][block])
+			continue;
+		if (doomed && !census->used[block])
+			sbx_nft_delete_table(nft, families[i], name);
+		else
+			empty = false;
+	}
+	return empty;
 }
 
 /* Of one state of the rules: if they change before this is in force, -ERESTART. */
 static int sweep_once(struct sbx_netlink *nl, const bool *doomed, bool *ret_empty)
 {
 	SBX_NFT struct sbx_nft *nft = NULL;
-	struct census census = {0};
+	struct census census;
 	uint32_t generation = 0;
-	bool empty = true;
 	int r = sbx_nft_generation(nl, &generation);
 
 	if (r == 0)
-		r = sbx_nft_list_tables(nl, NFPROTO_NETDEV, count_block, &census);
-	if (r == 0)
-		r = sbx_nft_list_tables(nl, NFPROTO_IPV4, count_shared, &census);
+		r = take_census(nl, &census);
 	if (r == 0)
 		r = sbx_nft_new(&nft);
 	if (r < 0)
 		return r;
-	for (unsigned int block = 0; block < SBX_BLOCKS_MAX; block++) {
-		char name[SBX_NFT_NAME_SIZE];
-
-		if (census.ordinary[block] && !census.used[block] && doomed[block]) {
-			table_name(block, false, name);
-			sbx_nft_delete_table(nft, NFPROTO_NETDEV, name);
-		} else if (census.ordinary[block] || census.used[block]) {
-			empty = false;
-		}
-	}
-	if (empty && census.shared)
+	*ret_empty = true;
+	for (unsigned int block = 0; block < SBX_BLOCKS_MAX; block++)
+		if (!sweep_block(nft, &census, block, doomed[block]))
+			*ret_empty = false;
+	if (*ret_empty && census.shared)
 		sbx_nft_delete_table(nft, NFPROTO_IPV4, SHARED);
-	*ret_empty = empty;
 	return sbx_nft_commit(nft, nl, generation);
 }
 

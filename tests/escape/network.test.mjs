@@ -4,11 +4,10 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { until } from '../support.mjs';
-import { CLOSED, HOST, lacking, OUTSIDE, PORT, World } from '../network/world.mjs';
+import { CLOSED, HOST, lacking, OUTSIDE, PORT, SHUT, World } from '../network/world.mjs';
 
 const skip = lacking();
 const GATEWAY = '10.213.0.1';
-const SHUT = 'EHOSTUNREACH';
 
 /** Raw frames, as only the host's root can send them from a session's network namespace. */
 const RAW = `
@@ -62,21 +61,21 @@ test('from the bridge to where nothing was allowed', { skip }, async (t) => {
 	for (const address of CLOSED)
 		await t.test(`a machine at ${address}`, async () => {
 			assert.equal(await world.host.probe('tcp', address), `from ${HOST}`);
-			assert.equal(await session.probe('tcp', address), SHUT);
-			assert.equal(await session.probe('udp', address), SHUT);
+			assert.equal(await session.probe('tcp', address), SHUT.tcp);
+			assert.equal(await session.probe('udp', address), SHUT.udp);
 		});
 
 	for (const address of [HOST, GATEWAY])
 		await t.test(`services of the host at ${address}`, async () => {
 			assert.match(await world.host.probe('tcp', address), /^from /);
-			assert.equal(await session.probe('tcp', address), SHUT);
-			assert.equal(await session.probe('udp', address), SHUT);
+			assert.equal(await session.probe('tcp', address), SHUT.tcp);
+			assert.equal(await session.probe('udp', address), SHUT.udp);
 		});
 
 	await t.test('an address that the host gets later', async () => {
 		await world.host.ip('addr add 203.0.113.9/24 dev up0');
 		assert.match(await world.host.probe('tcp', '203.0.113.9'), /^from /);
-		assert.equal(await session.probe('tcp', '203.0.113.9'), SHUT);
+		assert.equal(await session.probe('tcp', '203.0.113.9'), SHUT.tcp);
 	});
 
 	await t.test('the loopback of the host', async () => {
@@ -93,7 +92,7 @@ test('from the bridge to where nothing was allowed', { skip }, async (t) => {
 			await world.host.run('sysctl', '-qw', knob).catch(() => {}); // no such module: as 0
 			for (const address of [HOST, GATEWAY]) await session.probe('send', address, 9000);
 		}
-		assert.equal(await session.probe('tcp', HOST, 9000), SHUT);
+		assert.equal(await session.probe('tcp', HOST, 9000), SHUT.tcp);
 		assert.equal(await session.probe('udp', OUTSIDE), `from ${HOST}`); // after them
 		assert.deepEqual(world.outside.heard.filter(({ text }) => text?.startsWith('send')), []);
 	});
@@ -152,8 +151,8 @@ while True:
 			const address = await victim.address();
 			await victim.leave(`python3 -c "${serve}"`);
 			await until(async () => (await victim.probe('tcp', address)) === 'reached', 'the server');
-			assert.equal(await attacker.probe('tcp', address), SHUT);
-			assert.equal(await attacker.probe('udp', address), SHUT);
+			assert.equal(await attacker.probe('tcp', address), SHUT.tcp);
+			assert.equal(await attacker.probe('udp', address), SHUT.udp);
 		});
 
 	await t.test('a server in a session, from outside and by way of the host', async () => {

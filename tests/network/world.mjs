@@ -21,6 +21,8 @@ export const PORT = 8000; // of the services outside and on the host
 export const HOST = '203.0.113.1';
 export const OUTSIDE = '203.0.113.2';
 export const NAME_SERVER = '10.99.0.53';
+/** What a program sees when it may not go there. */
+export const SHUT = { tcp: 'ECONNREFUSED', udp: 'EHOSTUNREACH' };
 /** One machine in each network that is closed; the outside machine has all of these addresses. */
 export const CLOSED = ['10.99.0.2', NAME_SERVER, '172.20.0.2', '192.168.77.2', '169.254.169.254',
 	'100.64.5.5', '198.18.0.5', '192.0.0.8'];
@@ -196,7 +198,9 @@ export class World {
 		await outside.ip('link set lo up', `addr add ${OUTSIDE}/24 dev up1`,
 			...CLOSED.map((address) => `addr add ${address}/32 dev up1`), 'link set up1 up');
 		await host.ip(`route add default via ${OUTSIDE}`);
-		await host.run('sysctl', '-qw', `net.ipv4.ip_forward=${forward ? 1 : 0}`);
+		// every refusal is to be seen, not one a second
+		await host.run('sysctl', '-qw', `net.ipv4.ip_forward=${forward ? 1 : 0}`,
+			'net.ipv4.icmp_ratelimit=0');
 	}
 
 	admin(...args) {
