@@ -91,9 +91,9 @@ Test(client, nonsense_ends_one_connection_and_no_other, .timeout = 20)
 Test(client, one_client_more_than_the_limit_is_told_so, .timeout = 60)
 {
 	static struct peer peers[CLIENTS_MAX];
+	WORLD struct world w;
 	PEER struct peer more;
 	PEER struct peer again;
-	WORLD struct world w;
 
 	world_init(&w);
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
