@@ -9,6 +9,7 @@
 #include "content.h"
 #include "meta.h"
 #include "own_batch.h"
+#include "own_gone.h"
 #include "place.h"
 #include "sbx/fs.h"
 #include "sbx/lines.h"
@@ -17,6 +18,7 @@
 struct work {
 	const struct sbx_ownership *o;
 	struct sbx_own_batch *batch;
+	struct sbx_own_gone gone;
 	bool has_removals; /* lines may have come from somewhere */
 	struct sbx_buf path;
 	struct sbx_buf content;
@@ -29,6 +31,7 @@ struct work {
 static void work_done(struct work *w)
 {
 	sbx_own_batch_free(w->batch);
+	sbx_own_gone_done(&w->gone);
 	sbx_buf_done(&w->path);
 	sbx_buf_done(&w->content);
 }
@@ -137,6 +140,31 @@ static int own_linked(struct work *w, struct sbx_trail *trail, const char *name)
 	return r < 0 ? r : sbx_own_batch_carry(w->batch, w->o->base, origin.data, w->path.data);
 }
 
+/*
+ * A file without lines that is a deleted one under another name: its record goes along. Over
+ * another file only when it is not so short as to be equal by chance. 1: done; 0, with item marked
+ * original if nobody had touched the deleted one; or -errno.
+ */
+static int carry_gone(
+	struct work *w, struct sbx_trail *trail, const char *name, struct sbx_own_item *item)
+{
+	struct sbx_place old;
+	const char *origin;
+	int r = item->size < SBX_OWN_MOVE_MIN ? sbx_place_in_view(trail, SBX_TRAIL_HEAD, name, &old)
+					      : 0;
+
+	if (r != 0)
+		return SBX_MIN(r, 0);
+	origin = sbx_own_gone_take(&w->gone, &item->digest, item->size);
+	if (!origin)
+		return 0;
+	r = sbx_own_batch_carry(w->batch, w->o->base, origin, w->path.data);
+	item->original = r == -ENOENT;
+	if (item->original)
+		return 0;
+	return r < 0 ? r : 1;
+}
+
 static int own_file(struct work *w, struct sbx_trail *trail, uint32_t index, struct sbx_err *err)
 {
 	const struct sbx_entry *entry = &w->o->set->entries[index];
@@ -161,8 +189,10 @@ static int own_file(struct work *w, struct sbx_trail *trail, uint32_t index, str
 	if (fd < 0)
 		return fd;
 	r = read_new(w, fd, &item, err);
-	if (r < 0)
-		return r;
+	if (r == 0 && item.whole && !item.original && !(entry->flags & SBX_ENTRY_IGNORED))
+		r = carry_gone(w, trail, name, &item);
+	if (r != 0)
+		return SBX_MIN(r, 0);
 	if (w->has_removals && !item.whole && !item.original) {
 		r = find_old(w, trail, name, is_below_rename(w->o->set, index), &item);
 		if (r < 0)
@@ -263,7 +293,10 @@ static int add_deleted(struct work *w, const struct sbx_place *place, const char
 	w->n_deleted++;
 	w->deleted_bytes += (uint64_t)place->st.st_size;
 	r = add_old(w, w->o->base, place, path, &item);
-	return r < 0 || !item.has_old ? r : sbx_own_batch_compare(w->batch, path, &item, NULL);
+	if (r < 0)
+		return r;
+	return item.has_old ? sbx_own_batch_compare(w->batch, path, &item, NULL)
+			    : sbx_own_gone_add(&w->gone, place, path);
 }
 
 /* Whether a file of that path is in the tree. 1, 0 or -errno. */

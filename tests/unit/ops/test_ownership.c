@@ -39,6 +39,19 @@ static const struct story stories[] = {
 		{"mkdir a b; seq 3 >a/x", "seq 11 13 >b/x", "mv a t; mv b a; mv t b"}, "a/x",
 		"1+3=s2"},
 	{"binary", {"printf 'a\\0b\\n' >f", "printf 'a\\0c\\n' >f"}, "f", "1+1=s2"},
+	{"binary, renamed", {"printf 'a\\0b\\n' >f", "mv f g"}, "g", "1+1=s1"},
+	{"binary, moved by copy and delete",
+		{"mkdir d; printf 'a\\0b\\n' >d/f", "mkdir e; cp -r d e; rm -r d"}, "e/d/f",
+		"1+1=s1"},
+	{"binary, copied", {"printf 'a\\0b\\n' >f", "cp f g"}, "g", "1+1=s2"},
+	{"binary, renamed and copied: one of them keeps its owner",
+		{"printf 'a\\0b\\n' >f", "mv f g; cp g h"}, "h", "1+1=s2"},
+	{"binary, renamed and written", {"printf 'a\\0b\\n' >f", "mv f g; echo >>g"}, "g",
+		"1+2=s2"},
+	{"binary, over another one", {"seq 9 | tr 1 '\\0' >f; seq 8 | tr 1 '\\0' >g", "mv f g"},
+		"g", "1+9=s2"},
+	{"binary, over another one, long enough to tell",
+		{"seq 40 | tr 1 '\\0' >f; seq 50 | tr 1 '\\0' >g", "mv f g"}, "g", "1+40=s1"},
 	{"ignored: one owner",
 		{"echo '*.log' >.gitignore; seq 3 >x.log", "seq 3 >y.log; echo 4 >>x.log"}, "x.log",
 		"1+4=s2"},
@@ -76,10 +89,13 @@ Test(ownership, untouched_base_content_has_no_record_and_touched_has_original_li
 	workspace_init(&w);
 	fixture_file(&w.f, "base", "old", "1\n2\n3\n");
 	fixture_file(&w.f, "base", "same", "1\n");
+	(void)workspace_look(&w, "printf 'a\\0b' >store/layers/base/tree/bin");
 	workspace_do(&w, "a", "sed -i 2s/^/x/ old");
 	cr_expect_str_eq(workspace_blame(&w, "old"), "1+1=original 2+1=a 3+1=original");
 	cr_expect_str_eq(workspace_blame(&w, "same"), "none");
-	workspace_do(&w, "b", "mkdir d; mv same d/same; mv d e; mv e f");
+	cr_expect_str_eq(workspace_blame(&w, "bin"), "none");
+	workspace_do(&w, "b", "mkdir d; mv same d/same; mv d e; mv e f; mv bin f/bin");
+	cr_expect_str_eq(workspace_blame(&w, "f/bin"), "1+1=original");
 	cr_expect_str_eq(workspace_blame(&w, "f/same"), "1+1=original");
 }
 
