@@ -204,7 +204,8 @@ int sbx_link_add_address(struct sbx_netlink *nl, int index, uint32_t address, ui
 	info->ifa_index = (uint32_t)index;
 	sbx_netlink_put(&m, IFA_LOCAL, &value, sizeof(value));
 	sbx_netlink_put(&m, IFA_ADDRESS, &value, sizeof(value));
-	sbx_netlink_put(&m, IFA_BROADCAST, &broadcast, sizeof(broadcast));
+	if (prefix < 31) /* shorter ones have none (RFC 3021) */
+		sbx_netlink_put(&m, IFA_BROADCAST, &broadcast, sizeof(broadcast));
 	return ask(nl, &m);
 }
 

@@ -3,16 +3,20 @@
  * Theory of operation. What a session sends leaves its port for the bridge and nothing else: ports
  * are shut against each other (link.h). Each running sandbox has a wall around its block of
  * addresses, in two parts:
- *   netdev  on the ingress hook of sbx0, which nothing else of the host's traffic passes: who sent
- * a packet, and whether it is an honest one ip      where packets are for the host or pass through
- * it: where they may go. Behind NAT: where they really go. Here, and not at the ingress hook, since
- * no kernel of a distribution can answer with an ICMP refusal there (NFT_REJECT_NETDEV), and a
- * program that gets none waits for minutes. The wall of block n stands there twice, as tables with
- * the same content: sbx<n>   ordinary tables: they stay when the sandboxd that made them is killed,
- * until its sessions are dead for certain; the next start, or destroy, removes them sbx<n>o  tables
- * that the spawner's socket owns: they stay when an administrator's "flush ruleset" removes all
- * others. They go with the spawner; that one of them is there is what makes the block taken. A
- * packet must pass both.
+ *   - on the ingress hook of sbx0 (family netdev), which nothing else of the host's traffic passes:
+ *     who sent a packet, and whether it is an honest one;
+ *   - where packets are delivered to the host or forwarded (family ip): where they may go. That is
+ *     behind NAT: where they really go. Here, and not at the ingress hook, since Debian's kernels
+ *     cannot answer with a refusal there (NFT_REJECT_NETDEV), and a program that gets none waits
+ *     for minutes.
+ *
+ * The wall of block n stands there twice, as tables with the same content:
+ *   - sbx<n>, ordinary tables: they stay when the sandboxd that made them is killed, until its
+ *     sessions are dead for certain; the next start, or destroy, removes them;
+ *   - sbx<n>o, tables that the spawner's socket owns: they stay when an administrator's "flush
+ *     ruleset" removes all others. They go with the spawner; that they are there is what makes the
+ *     block taken.
+ * A packet must pass both.
  *
  * The table "ip sbx" is shared: it masquerades, counts connections, and lets only answers through
  * to sessions. Without it sessions have no way out that works.
