@@ -451,6 +451,7 @@ int main(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
+	static const int ignored[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2};
 	struct start start = {
 		.lock_fd = -EBADF,
 		.ready_fd = -EBADF,
@@ -479,7 +480,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	start.sandbox_id = argv[optind];
-	(void)signal(SIGPIPE, SIG_IGN);
+	/* a write to a peer that has gone says so by itself; the others ask for what there is not */
+	for (size_t i = 0; i < SBX_N_ELEMENTS(ignored); i++)
+		(void)signal(ignored[i], SIG_IGN);
 	(void)umask(0077);
 	raise_nofile();
 	r = run(&start);

@@ -180,6 +180,8 @@ static int start_signals(struct server *server)
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigaddset(&signals, SIGHUP);
+	(void)signal(SIGUSR1, SIG_IGN); /* there is nothing that it could ask for */
+	(void)signal(SIGUSR2, SIG_IGN);
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
 		return -errno;
 	server->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -23,7 +23,7 @@ test('the status tells how it ended', async (t) => {
 		});
 });
 
-test('background children neither hold the answer nor outlive an automatic session', async (t) => {
+test('B34: background children neither hold the answer nor outlive an automatic session', async (t) => {
 	const lab = await Lab.make(t);
 	const cases = {
 		'a child on the terminal': ['sleep 300 & echo started', 'started\n'],
@@ -46,7 +46,7 @@ test('background children neither hold the answer nor outlive an automatic sessi
 	});
 });
 
-test('a timeout takes the whole tree, after a chance to clean up', async (t) => {
+test('B35: a timeout takes the whole tree, after a chance to clean up', async (t) => {
 	const lab = await Lab.make(t);
 	const timed = async (cmd, timeout_ms, more) => {
 		const begun = performance.now();
@@ -142,7 +142,7 @@ test('sbx-admin command kill ends the whole tree', async (t) => {
 		/has finished already \(status cancelled, exit code 143\)/);
 });
 
-test('orphans are reaped, in the session and on the host', async (t) => {
+test('B44: orphans are reaped, in the session and on the host', async (t) => {
 	const lab = await Lab.make(t);
 	const { output } = await lab.exec(
 		'for i in $(seq 200); do (sleep 0.05 &); done; sleep 2; ps -eo stat= | grep -c ^Z; cat /proc/1/comm');
@@ -152,7 +152,7 @@ test('orphans are reaped, in the session and on the host', async (t) => {
 	assert.deepEqual(zombies, []);
 });
 
-test('extreme times are taken as they are meant or refused with the range', async (t) => {
+test('B45: extreme times are taken as they are meant or refused with the range', async (t) => {
 	const lab = await Lab.make(t);
 	const values = [2147483647, 2147483648, 4294967296, 9007199254740993, 1e18, null];
 	for (const value of values) {

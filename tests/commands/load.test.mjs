@@ -22,7 +22,7 @@ async function latencies(lab, n, cmd = 'true') {
 	return took;
 }
 
-test('many short commands leave nothing behind', async (t) => {
+test('B44: many short commands leave nothing behind', async (t) => {
 	const lab = await Lab.make(t);
 	const n = LONG ? 10_000 : 500;
 	const pid = await lab.daemonPid();
@@ -94,7 +94,7 @@ test('the time from the exit of a command to the answer', async (t) => {
 	assert.ok(median(took) < 250, `${median(took)} ms`); // no wait and no poll is in it
 });
 
-test('floods are bounded, and others are served', async (t) => {
+test('B50: floods are bounded, and others are served', async (t) => {
 	const lab = await Lab.make(t);
 	const other = await lab.connect();
 	const pid = await lab.daemonPid();
@@ -158,7 +158,37 @@ test('floods are bounded, and others are served', async (t) => {
 	});
 });
 
-test('what a command exhausts it exhausts for itself', async (t) => {
+test('B50: any window of a long transcript is there at once', async (t) => {
+	const lab = await Lab.make(t);
+	const pid = await lab.daemonPid();
+	await latencies(lab, 5);
+	const idle = residentKiB(pid);
+	const bytes = LONG ? 1 << 30 : 64 << 20;
+	const width = 64;
+	const n = bytes / width; // rows that name themselves
+	let done = await lab.start(`awk 'BEGIN { for (i = 0; i < ${n}; i++) printf "%-63d\\n", i }'`);
+	if (done.status === 'running') done = await lab.finish(done);
+	assert.deepEqual([done.status, done.total_lines], ['ok', n]);
+	const took = [];
+	const check = async (start, limit) => {
+		const begun = performance.now();
+		const { output, end_offset } = await lab.lines(done, start, limit);
+		took.push(performance.now() - begun);
+		const rows = output.split('\n').slice(0, -1);
+		assert.equal(end_offset - start, Math.min(limit, n - start));
+		assert.ok(rows.every((row, i) => row === String(start + i).padEnd(width - 1)), `${start}`);
+	};
+	for (let i = 0; i < 200; i++) await check(Math.floor(Math.random() * n), 1 + Math.floor(Math.random() * 20));
+	const small = median(took.splice(0));
+	for (const start of [0, n - 1000, Math.floor(n / 2), n - 1]) await check(start, 1000);
+	const grown = residentKiB(pid) - idle;
+	t.diagnostic(`${bytes >> 20} MiB: a window of up to 20 rows in ${small.toFixed(2)} ms (median of 200), ` +
+		`of 1000 in ${median(took).toFixed(2)} ms, ${grown} KiB more memory`);
+	assert.ok(small < 5 || !LONG, `${small} ms`);
+	assert.ok(grown < 8192, `${grown} KiB`);
+});
+
+test('B76, B77: what a command exhausts it exhausts for itself', async (t) => {
 	const lab = await Lab.make(t);
 
 	await t.test('limits on descriptors are sane and starting is quick', async () => {

@@ -161,7 +161,7 @@ test('a consumer that does not read blocks nobody', async (t) => {
 	});
 });
 
-test('a finished command says so', async (t) => {
+test('B37: a finished command says so', async (t) => {
 	const lab = await Lab.make(t);
 	const command = await lab.exec('echo hi; exit 7');
 	const { command_session_id } = command;

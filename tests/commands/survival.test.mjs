@@ -16,7 +16,7 @@ async function ended(lab, id) {
 	}, `the end of ${id}`);
 }
 
-test('commands go on without the client that started them', async (t) => {
+test('B68: commands go on without the client that started them', async (t) => {
 	const lab = await Lab.make(t);
 	const deaths = {
 		'stdin is closed': (server) => server.end(),
@@ -55,7 +55,7 @@ test('commands go on without the client that started them', async (t) => {
 	});
 });
 
-test('a cancelled request stops waiting, not the command', async (t) => {
+test('B67: a cancelled request stops waiting, not the command', async (t) => {
 	const lab = await Lab.make(t);
 	const server = await lab.connect();
 	server.send({ jsonrpc: '2.0', id: 9, method: 'tools/call', params: { name: 'exec_command', arguments: {
@@ -145,7 +145,7 @@ test('a status that was known survives a crash during the publication', async (t
 	assert.equal((await lab.exec('ls | wc -l')).output, '4000\n');
 });
 
-test('sandbox-mcp ends with its client', async (t) => {
+test('B68: sandbox-mcp ends with its client', async (t) => {
 	const lab = await Lab.make(t);
 	for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
 		await t.test(signal, async () => {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { Lab, seconds } from './lab.mjs';
 
-test('a command has a terminal', async (t) => {
+test('B38: a command has a terminal', async (t) => {
 	const lab = await Lab.make(t);
 
 	const facts = {
@@ -82,7 +82,7 @@ test('a command has a terminal', async (t) => {
 	});
 });
 
-test('nothing waits for a key by default', async (t) => {
+test('B42: nothing waits for a key by default', async (t) => {
 	const lab = await Lab.make(t);
 	await lab.exec(`git init -q . && git config user.name a && git config user.email a@b &&
 		for i in $(seq 60); do echo $i >f; git add f; git commit -qm "change $i"; done`);

@@ -29,7 +29,7 @@ const texts = {
 	'dollar signs': `x=1; echo $x "$x" '$x' \${x:+y} $((x + 1)) $'\\t|'`,
 };
 
-test('texts mean what they mean in a file', async (t) => {
+test('B41: texts mean what they mean in a file', async (t) => {
 	const lab = await Lab.make(t);
 	for (const [what, text] of Object.entries(texts))
 		await t.test(what, async () => {
@@ -45,7 +45,7 @@ test('texts mean what they mean in a file', async (t) => {
 	});
 });
 
-test('texts of any length', async (t) => {
+test('B41: texts of any length', async (t) => {
 	const lab = await Lab.make(t);
 	const frame = (body) => `cat >big <<'END'\n${body}\nEND\nsha256sum <big | cut -c1-64; wc -c <big; rm big`;
 	const fill = (n) => {
@@ -76,7 +76,7 @@ test('texts of any length', async (t) => {
 	});
 });
 
-test('texts that are none are refused', async (t) => {
+test('B41: texts that are none are refused', async (t) => {
 	const lab = await Lab.make(t);
 	for (const cmd of ['', ' ', '\n\t\r '])
 		await t.test(JSON.stringify(cmd), async () => {

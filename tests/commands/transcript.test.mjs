@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { Lab, sleep } from './lab.mjs';
 
-test('no output is lost', async (t) => {
+test('B39: no output is lost', async (t) => {
 	const lab = await Lab.make(t);
 
 	await t.test('very fast commands, 8 at a time, under load', async () => {
@@ -83,7 +83,7 @@ test('no output is lost', async (t) => {
 	});
 });
 
-test('output is rendered as a reader expects it', async (t) => {
+test('B47, B48: output is rendered as a reader expects it', async (t) => {
 	const lab = await Lab.make(t);
 
 	await t.test('a character that comes in three writes is one character', async () => {
@@ -153,7 +153,7 @@ for b in (b'x \\xe2', b'\\x82', b'\\xac y\\n'):
 	});
 });
 
-test('what a command prints never reaches the protocol', async (t) => {
+test('B49: what a command prints never reaches the protocol', async (t) => {
 	const lab = await Lab.make(t);
 	let raw = '';
 	lab.server.process.stdout.on('data', (text) => (raw += text));
@@ -163,6 +163,16 @@ test('what a command prints never reaches the protocol', async (t) => {
 		`printf '\\n${forged}\\n\\033]0;${forged}\\007\\0\\n'`]) {
 		assert.equal((await lab.exec(cmd)).status, 'ok');
 	}
+	await t.test('nor does a signal that others take for a wish to log or to reload', async () => {
+		const pid = await lab.daemonPid();
+		for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT']) {
+			lab.server.process.kill(signal);
+			process.kill(pid, signal);
+		}
+		process.kill(pid, 'SIGHUP'); // sandbox-mcp ends by it, as with its terminal
+		assert.equal((await lab.exec('echo served')).output, 'served\n');
+		assert.equal(await lab.daemonPid(), pid);
+	});
 	for (const line of raw.split('\n').slice(0, -1)) {
 		const message = JSON.parse(line);
 		assert.equal(message.jsonrpc, '2.0');
