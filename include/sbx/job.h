@@ -12,13 +12,15 @@
  *              → {"outcome": "published", "layer_id", "added", "modified", "deleted", "merged",
  *                 "ignored", "dropped": [{"path", "kind"}]}
  *              → {"outcome": "no_op", "dropped"}
- *              → {"outcome": "rejected", "class", "conflicts": [...], "reject_id"}: the changeset
- * is in rejects/<reject_id> reresolve  {"layer_id", "base" (the head it was prepared against),
- * "head", ...}: the same outcomes for a prepared layer when the head moved before its commit.
+ *              → {"outcome": "rejected", "class", "conflicts": [...], "reject_id"}:
+ *              the changeset is in rejects/<reject_id>
+ *   reresolve  {"layer_id", "base" (the head it was prepared against), "head", ...}: the same
+ *              outcomes for a prepared layer when the head moved before its commit.
  *   commit     {"batch"}: appends to head.log and syncs (descriptor: head.log)
  *   preview    {"session_dir", "base"}: what a publication would hold, changing nothing
  *   measure    {"session_dir", "pid_ns" (inode of its init's pid namespace; 0: no process)}
  *              → {"bytes", "inodes", "complete"}: what the session takes of the disk now
+ *   intake     a request frame as memfd: see aside.h
  *   file_read, file_write, file_edit, file_blame, and those of sbx-admin (job_table)
  *
  * The file jobs take "args" as the tool's caller gave them (checked against the schema already),

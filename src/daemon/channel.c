@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "channel.h"
 
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "sbx/aside.h"
+#include "sbx/fs.h"
 #include "sbx/sock.h"
 
 #define READ_CHUNK (64u << 10)
@@ -20,6 +24,9 @@ struct channel {
 	void *data;
 	bool paused;
 	bool was_behind;
+	struct sbx_wire_header long_header; /* of the long request that is coming in */
+	int long_fd;                        /* its memfd, or -EBADF */
+	size_t long_left;                   /* bytes still to come */
 	bool *freed; /* set when a callback frees the channel under our feet */
 };
 
@@ -83,11 +90,54 @@ static int flush(struct channel *channel)
 	return 0;
 }
 
+/* The header of a long request is at the front of in: from here on its bytes go to a memfd. */
+static int begin_long(struct channel *channel, size_t *used)
+{
+	struct sbx_wire_header header;
+	size_t n = channel->in.size - *used;
+	int r;
+
+	if (!channel->events->long_request || n < sizeof(header))
+		return 0;
+	memcpy(&header, channel->in.data + *used, sizeof(header));
+	if (header.kind != SBX_WIRE_REQUEST || header.size <= SBX_ASIDE_FRAME_MIN ||
+		header.size > SBX_WIRE_PAYLOAD_MAX)
+		return 0;
+	channel->long_fd = memfd_create("request", MFD_CLOEXEC);
+	if (channel->long_fd < 0)
+		return -errno;
+	n = SBX_MIN(n - sizeof(header), (size_t)header.size);
+	r = sbx_fs_write_all(channel->long_fd, channel->in.data + *used + sizeof(header), n);
+	channel->long_header = header;
+	channel->long_left = header.size - n;
+	*used += sizeof(header) + n;
+	return r;
+}
+
+static int fill_long(struct channel *channel)
+{
+	char chunk[READ_CHUNK];
+	ssize_t n =
+		recv(channel->fd, chunk, SBX_MIN(sizeof(chunk), channel->long_left), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	channel->long_left -= (size_t)n;
+	return sbx_fs_write_all(channel->long_fd, chunk, (size_t)n);
+}
+
 static int fill(struct channel *channel)
 {
 	ssize_t n;
-	int r = sbx_buf_reserve(&channel->in, READ_CHUNK);
+	int r;
 
+	if (channel->long_fd >= 0)
+		return fill_long(channel);
+	r = sbx_buf_reserve(&channel->in, READ_CHUNK);
 	if (r < 0)
 		return r;
 	n = recv(channel->fd, channel->in.data + channel->in.size,
@@ -113,6 +163,19 @@ static int dispatch(struct channel *channel)
 
 	channel->freed = &freed;
 	for (;;) {
+		if (channel->long_fd < 0 && (r = begin_long(channel, &used)) < 0)
+			break;
+		if (channel->long_fd >= 0 && channel->long_left) {
+			r = 0;
+			break;
+		}
+		if (channel->long_fd >= 0) {
+			channel->events->long_request(channel->data, &channel->long_header,
+				sbx_fd_take(&channel->long_fd));
+			if (freed)
+				return 1;
+			continue;
+		}
 		struct sbx_buf rest = {.data = channel->in.data + used,
 			.size = channel->in.size - used,
 			.capacity = 0};
@@ -174,7 +237,8 @@ int channel_new(struct sbx_loop *loop, int fd, const struct channel_events *even
 		sbx_fd_close(&fd);
 		return -ENOMEM;
 	}
-	*channel = (struct channel){.loop = loop, .fd = fd, .events = events, .data = data};
+	*channel = (struct channel){
+		.loop = loop, .fd = fd, .long_fd = -EBADF, .events = events, .data = data};
 	r = sbx_watch_new(loop, fd, EPOLLIN, on_ready, channel, &channel->watch);
 	if (r < 0) {
 		channel_free(channel);
@@ -192,6 +256,7 @@ void channel_free(struct channel *channel)
 		*channel->freed = true;
 	sbx_watch_free(channel->watch);
 	sbx_fd_close(&channel->fd);
+	sbx_fd_close(&channel->long_fd);
 	sbx_buf_done(&channel->in);
 	sbx_buf_done(&channel->out);
 	free(channel);
@@ -206,29 +271,26 @@ static int push(struct channel *channel)
 	return 0;
 }
 
-/* The descriptor travels with the first byte of the frame, so the header goes first, alone. */
-static int send_header_with_fd(
-	struct channel *channel, const struct sbx_wire_header *header, int fd)
+int channel_send(struct channel *channel, enum sbx_wire_kind kind, uint64_t id, const void *payload,
+	size_t size)
 {
-	return sbx_sock_send(channel->fd, header, sizeof(*header), &fd, 1);
+	int r = sbx_wire_put(&channel->out, kind, id, payload, size);
+
+	return r < 0 ? r : push(channel);
 }
 
-int channel_send(struct channel *channel, enum sbx_wire_kind kind, uint64_t id, const void *payload,
-	size_t size, int fd)
+/* Descriptors travel with the first byte of the frame, so the header goes first, alone. */
+int channel_send_fds(struct channel *channel, enum sbx_wire_kind kind, uint64_t id,
+	const void *payload, size_t size, const int *fds, size_t n_fds)
 {
+	struct sbx_wire_header header = {.size = (uint32_t)size, .kind = kind, .id = id};
 	int r;
 
-	if (fd >= 0) {
-		struct sbx_wire_header header = {.size = (uint32_t)size, .kind = kind, .id = id};
-
-		if (queued(channel))
-			return -EBUSY;
-		r = send_header_with_fd(channel, &header, fd);
-		if (r == 0)
-			r = sbx_buf_append(&channel->out, payload, size);
-	} else {
-		r = sbx_wire_put(&channel->out, kind, id, payload, size);
-	}
+	if (queued(channel))
+		return -EBUSY;
+	r = sbx_sock_send(channel->fd, &header, sizeof(header), fds, n_fds);
+	if (r == 0)
+		r = sbx_buf_append(&channel->out, payload, size);
 	return r < 0 ? r : push(channel);
 }
 

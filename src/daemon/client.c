@@ -8,6 +8,7 @@
 
 #include "channel.h"
 #include "dispatch.h"
+#include "sbx/aside.h"
 #include "sbx/client.h"
 #include "sbx/sock.h"
 
@@ -34,6 +35,8 @@ static void request_free(struct request *request)
 	}
 	sbx_timer_free(request->timer);
 	sbx_json_put(&request->args);
+	if (request->aside_fd)
+		sbx_fd_close(&request->aside_fd);
 	free(request);
 }
 
@@ -48,8 +51,8 @@ static void send_error(struct client *client, uint64_t id, const struct sbx_err 
 static void send_result(struct request *request, const char *json, size_t size)
 {
 	struct sbx_err err = SBX_ERR_INIT;
-	int r = channel_send(request->client->channel, SBX_WIRE_RESULT, request->id, json, size,
-		-EBADF); /* a dead client hears nothing */
+	int r = channel_send(request->client->channel, SBX_WIRE_RESULT, request->id, json,
+		size); /* a dead client hears nothing */
 
 	if (r < 0) {
 		(void)sbx_err_set(&err, -r, "%s: an answer of %zu bytes cannot be sent: %m",
@@ -87,8 +90,7 @@ int request_chunk(struct request *request, const void *bytes, size_t size)
 {
 	if (!request->client)
 		return -EPIPE;
-	return channel_send(
-		request->client->channel, SBX_WIRE_CHUNK, request->id, bytes, size, -EBADF);
+	return channel_send(request->client->channel, SBX_WIRE_CHUNK, request->id, bytes, size);
 }
 
 bool request_is_behind(const struct request *request)
@@ -111,6 +113,8 @@ static void stop_waiting(struct client *client, uint64_t id)
 	struct request *request = find_request(client, id);
 	struct sbx_err err = SBX_ERR_INIT;
 
+	if (request)
+		request->cancelled = true;
 	if (!request || !request->cancel)
 		return; /* answered already, or about to be */
 	request->cancel(request);
@@ -119,31 +123,30 @@ static void stop_waiting(struct client *client, uint64_t id)
 	request_fail(request, &err, NULL);
 }
 
-/* Parses and checks; on success *ret is complete but for its list. */
-static int parse_request(const char *payload, size_t size, const struct sbx_op **ret_op,
-	struct json_object **ret_args, struct sbx_err *err)
+/* NULL when it was refused. */
+static struct request *request_new(struct client *client, uint64_t id)
 {
-	SBX_JSON struct json_object *body = NULL;
-	const struct sbx_op *op;
-	struct json_object *args;
-	int r = sbx_json_parse(payload, size, &body, err);
+	struct request *request =
+		client->n_requests < CLIENT_REQUESTS_MAX ? calloc(1, sizeof(*request)) : NULL;
+	struct sbx_err err = SBX_ERR_INIT;
 
-	if (r < 0)
-		return r;
-	op = sbx_op_find(sbx_json_string(body, "op", ""));
-	if (!op)
-		return sbx_err_kind(err, SBX_KIND_INVALID, ENOSYS, "there is no operation '%s'",
-			sbx_json_string(body, "op", ""));
-	args = sbx_json_member(body, "args");
-	if (!json_object_is_type(args, json_type_object))
-		return sbx_err_kind(
-			err, SBX_KIND_INVALID, EINVAL, "%s: arguments must be an object", op->name);
-	r = sbx_op_check(op, args, err);
-	if (r < 0)
-		return r;
-	*ret_op = op;
-	*ret_args = json_object_get(args);
-	return 0;
+	if (!request) {
+		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
+			"%d requests of this client are in flight; wait for some to be answered",
+			CLIENT_REQUESTS_MAX);
+		send_error(client, id, &err);
+		return NULL;
+	}
+	*request = (struct request){
+		.daemon = client->daemon,
+		.client = client,
+		.id = id,
+		.uid = client->uid,
+		.since_ns = sbx_now_ns(),
+	};
+	TAILQ_INSERT_TAIL(&client->requests, request, entry);
+	client->n_requests++;
+	return request;
 }
 
 static void start_request(struct client *client, uint64_t id, const char *payload, size_t size)
@@ -153,30 +156,65 @@ static void start_request(struct client *client, uint64_t id, const char *payloa
 	const struct sbx_op *op = NULL;
 	struct request *request;
 
-	if (parse_request(payload, size, &op, &args, &err) < 0) {
+	if (sbx_op_parse(payload, size, &op, &args, &err) < 0) {
 		send_error(client, id, &err);
 		return;
 	}
-	request = client->n_requests < CLIENT_REQUESTS_MAX ? calloc(1, sizeof(*request)) : NULL;
-	if (!request) {
-		(void)sbx_err_kind(&err, SBX_KIND_BUSY, EAGAIN,
-			"%d requests of this client are in flight; wait for some to be answered",
-			CLIENT_REQUESTS_MAX);
-		send_error(client, id, &err);
+	request = request_new(client, id);
+	if (!request)
 		return;
-	}
-	*request = (struct request){
-		.daemon = client->daemon,
-		.client = client,
-		.id = id,
-		.uid = client->uid,
-		.op = op,
-		.args = sbx_take(&args),
-		.since_ns = sbx_now_ns(),
-	};
-	TAILQ_INSERT_TAIL(&client->requests, request, entry);
-	client->n_requests++;
+	request->op = op;
+	request->args = sbx_take(&args);
 	dispatch(request);
+}
+
+static void on_taken_apart(void *data, const char *text, size_t size, const struct sbx_err *err,
+	struct json_object *details)
+{
+	SBX_JSON struct json_object *body = NULL;
+	struct sbx_err own_err = SBX_ERR_INIT;
+	struct request *request = data;
+	int r = 0;
+
+	if (!err && request->cancelled)
+		r = sbx_err_kind(&own_err, SBX_KIND_CONFLICT, ECANCELED,
+			"cancelled by the caller; nothing was started");
+	else if (!err)
+		r = sbx_json_parse(text, size, &body, &own_err);
+	if (err || r < 0) {
+		request_fail(request, err ? err : &own_err, details);
+		return;
+	}
+	request->op = sbx_op_find(sbx_json_string(body, "op", "")); /* a worker found it */
+	request->args = json_object_get(sbx_json_member(body, "args"));
+	dispatch(request);
+}
+
+static void on_long_request(void *data, const struct sbx_wire_header *header, int fd)
+{
+	struct client *client = data;
+	struct request *request = request_new(client, header->id);
+	struct job_request job = {.name = "intake",
+		.args = json_object_new_object(),
+		.fd = fd,
+		.done = on_taken_apart,
+		.data = request};
+	struct sbx_err err = SBX_ERR_INIT;
+	int r;
+
+	if (!request) {
+		sbx_fd_close(&fd);
+		json_object_put(job.args);
+		return;
+	}
+	request->aside_fd = fd;
+	r = pool_submit(client->daemon->pool, &job);
+	if (r < 0) {
+		(void)sbx_err_kind(&err, SBX_KIND_BUSY, -r,
+			"a request of %u bytes cannot be taken apart now: %m; try again",
+			header->size);
+		request_fail(request, &err, NULL);
+	}
 }
 
 static void on_frame(void *data, const struct sbx_wire_header *header, const char *payload)
@@ -239,8 +277,10 @@ static void on_caught_up(void *data)
 	}
 }
 
-static const struct channel_events client_events = {
-	.frame = on_frame, .closed = on_closed, .caught_up = on_caught_up};
+static const struct channel_events client_events = {.frame = on_frame,
+	.long_request = on_long_request,
+	.closed = on_closed,
+	.caught_up = on_caught_up};
 
 /* Says who may not: the same words as for a sandbox that does not exist. */
 static void refuse(int fd, const struct sbx_err *err)
@@ -315,7 +355,7 @@ static void on_connection(void *data, uint32_t events SBX_UNUSED)
 	}
 	TAILQ_INSERT_TAIL(&daemon->clients, client, entry);
 	daemon->n_clients++;
-	(void)channel_send(client->channel, SBX_WIRE_RESULT, 0, "{}", 2, -EBADF);
+	(void)channel_send(client->channel, SBX_WIRE_RESULT, 0, "{}", 2);
 	daemon_touch(daemon);
 }
 

@@ -21,6 +21,8 @@ struct request {
 	uid_t uid; /* of the client */
 	const struct sbx_op *op;
 	struct json_object *args; /* checked */
+	int aside_fd;             /* its long texts (aside.h); 0: it has none */
+	bool cancelled;           /* while a worker took it apart */
 	uint64_t since_ns;        /* CLOCK_MONOTONIC of its arrival */
 	/* Stops waiting (the client asks, or has gone). Set by whoever keeps the request; NULL: it
 	 * cannot be stopped. Must not answer. */
@@ -28,8 +30,8 @@ struct request {
 	/* Called for each output of the command that it waits for, and when the client has caught
 	 * up, in place of an answer at the end; answers by itself. NULL: an ordinary wait. */
 	void (*progress)(struct request *request);
-	uint64_t next_row; /* command_tail */
-	void *waiting_on;  /* for cancel and timer callbacks */
+	uint64_t next_row;       /* command_tail */
+	void *waiting_on;        /* for cancel and timer callbacks */
 	struct session *session; /* whose root a worker holds for it; NULL: none */
 	struct sbx_timer *timer;
 	bool due;                       /* has waited as long as it may */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "sbx/aside.h"
 
 #define YIELD_DEFAULT_MS 10000
 #define YIELD_MAX_MS     50000 /* MCP clients give up at 60 s */
@@ -58,21 +59,21 @@ static int pick_session(struct request *request, struct session **ret, struct sb
 
 static int start(struct request *request, struct command **ret, struct sbx_err *err)
 {
-	struct json_object *cmd = sbx_json_member(request->args, "cmd");
-	const char *text = json_object_get_string(cmd);
-	size_t size = (size_t)json_object_get_string_len(cmd);
+	SBX_BUF struct sbx_buf text = SBX_BUF_INIT;
 	struct command *command = NULL;
 	struct session *session = NULL;
 	uint64_t timeout_ns = 0;
 	int r;
 
-	r = check_text(text, size, err);
+	r = sbx_aside_text(sbx_json_member(request->args, "cmd"), request->aside_fd, &text, err);
+	if (r == 0)
+		r = check_text(text.data, text.size, err);
 	if (r == 0)
 		r = parse_timeout(request->args, &timeout_ns, err);
 	if (r == 0)
 		r = pick_session(request, &session, err);
 	if (r == 0)
-		r = command_new(request->daemon, text, size, timeout_ns, &command, err);
+		r = command_new(request->daemon, text.data, text.size, timeout_ns, &command, err);
 	if (r == 0) {
 		r = session_add_command(session, command, err);
 		if (r < 0)
@@ -107,21 +108,23 @@ static int refuse_ended(const struct command *command, struct sbx_err *err)
 
 void op_write_command_stdin(struct request *request)
 {
-	struct json_object *stdin_text = sbx_json_member(request->args, "stdin");
+	SBX_BUF struct sbx_buf text = SBX_BUF_INIT;
 	const char *id = sbx_json_string(request->args, "command_session_id", "");
-	size_t size = (size_t)json_object_get_string_len(stdin_text);
 	struct sbx_err err = SBX_ERR_INIT;
 	struct command *command = command_find(request->daemon, id, &err);
-	int r = command ? 0 : -ENOENT;
+	int r = command ? sbx_aside_text(sbx_json_member(request->args, "stdin"), request->aside_fd,
+				  &text, &err)
+			: -ENOENT;
+	size_t size = text.size;
 
-	if (command && size && command->state < COMMAND_RUNNING) {
+	if (r == 0 && size && command->state < COMMAND_RUNNING) {
 		command_hold(command, request); /* there is no terminal yet */
 		return;
 	}
-	if (command && command->state >= COMMAND_EXITED)
+	if (r == 0 && command->state >= COMMAND_EXITED)
 		r = refuse_ended(command, &err);
-	else if (command && size)
-		r = command_write(command, json_object_get_string(stdin_text), size, &err);
+	else if (r == 0 && size)
+		r = command_write(command, text.data, size, &err);
 	if (r < 0) {
 		request_fail(request, &err, NULL);
 		return;

@@ -30,6 +30,7 @@ struct publication {
 	enum kind kind;
 	const char *job;          /* the one that prepares it */
 	struct json_object *args; /* of that job, without what depends on the head */
+	int aside_fd;             /* borrowed; 0: none */
 	char layer_id[SBX_ID_SIZE];
 	char operation_id[SBX_ID_SIZE];
 	struct sbx_head prepared; /* the head it fits on */
@@ -493,7 +494,8 @@ static void on_resolved(void *data, const char *text, size_t size, const struct 
 
 static int resolve_again(struct publication *p)
 {
-	struct job_request request = {.fd = -EBADF, .done = on_resolved, .data = p};
+	struct job_request request = {
+		.fd = -EBADF, .aside_fd = p->aside_fd, .done = on_resolved, .data = p};
 	SBX_JSON struct json_object *from = copy_args(p->args);
 	int r;
 
@@ -548,7 +550,13 @@ static void on_prepared(void *data, const char *text, size_t size, const struct 
 
 static int submit_first_job(struct publication *p)
 {
-	struct job_request request = {.name = p->job, .fd = -EBADF, .done = on_prepared, .data = p};
+	struct job_request request = {
+		.name = p->job,
+		.fd = -EBADF,
+		.aside_fd = p->aside_fd,
+		.done = on_prepared,
+		.data = p,
+	};
 	int r = args_for_head(p, p->args, &request.args);
 
 	return r < 0 ? r : pool_submit(p->commits->daemon->pool, &request);
@@ -580,7 +588,8 @@ void commits_resume(struct commits *commits)
 
 /* Takes args. */
 static int publication_start(struct commits *commits, enum kind kind, const char *job,
-	struct json_object *args, const struct sbx_stack *remove, commit_done_fn done, void *data)
+	struct json_object *args, int aside_fd, const struct sbx_stack *remove, commit_done_fn done,
+	void *data)
 {
 	struct publication *p = calloc(1, sizeof(*p));
 	int r;
@@ -593,6 +602,7 @@ static int publication_start(struct commits *commits, enum kind kind, const char
 		.kind = kind,
 		.job = job,
 		.args = args,
+		.aside_fd = aside_fd,
 		.done = done,
 		.data = data};
 	TAILQ_INSERT_TAIL(&commits->all, p, in_all);
@@ -638,7 +648,7 @@ int commit_session(struct commits *commits, const char *session_dir, const struc
 	sbx_json_add_string(args, "owner", owner);
 	sbx_json_add_string(args, "command", command);
 	sbx_json_add_string(args, "root_at", commits->daemon->sandbox.root_at);
-	return publication_start(commits, KIND_SESSION, "publish", args, NULL, done, data);
+	return publication_start(commits, KIND_SESSION, "publish", args, 0, NULL, done, data);
 }
 
 int commit_reject(struct commits *commits, const char *reject_id, commit_done_fn done, void *data)
@@ -648,13 +658,14 @@ int commit_reject(struct commits *commits, const char *reject_id, commit_done_fn
 	if (!args)
 		return -ENOMEM;
 	sbx_json_add_string(args, "reject_id", reject_id);
-	return publication_start(commits, KIND_REJECT, "reject_retry", args, NULL, done, data);
+	return publication_start(commits, KIND_REJECT, "reject_retry", args, 0, NULL, done, data);
 }
 
 int commit_operation(struct commits *commits, const char *job_name, struct json_object *args,
-	commit_done_fn done, void *data)
+	int aside_fd, commit_done_fn done, void *data)
 {
-	return publication_start(commits, KIND_OPERATION, job_name, args, NULL, done, data);
+	return publication_start(
+		commits, KIND_OPERATION, job_name, args, aside_fd, NULL, done, data);
 }
 
 int commit_squash(
@@ -665,5 +676,5 @@ int commit_squash(
 	if (!args)
 		return -ENOMEM;
 	sbx_json_add(args, "remove", stack_to_json(remove));
-	return publication_start(commits, KIND_SQUASH, "squash", args, remove, done, data);
+	return publication_start(commits, KIND_SQUASH, "squash", args, 0, remove, done, data);
 }

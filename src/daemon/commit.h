@@ -39,9 +39,10 @@ int commit_session(struct commits *commits, const char *session_dir, const struc
 /* Retries a reject: resolves its changeset against the head. */
 int commit_reject(struct commits *commits, const char *reject_id, commit_done_fn done, void *data);
 /* Publishes what a file job makes: job_name gets args (taken) and "head", "version", "layer_id",
- * "operation_id", and is run again when the head moves. */
+ * "operation_id", and is run again when the head moves. aside_fd: as of pool.h; stays the caller's
+ * until done. */
 int commit_operation(struct commits *commits, const char *job_name, struct json_object *args,
-	commit_done_fn done, void *data);
+	int aside_fd, commit_done_fn done, void *data);
 /* Replaces layers of the head by what the job squash made of them. */
 int commit_squash(
 	struct commits *commits, const struct sbx_stack *remove, commit_done_fn done, void *data);

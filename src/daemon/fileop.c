@@ -86,6 +86,7 @@ static void submit(struct request *request, struct session *session, job_done_fn
 		.name = request->op->name,
 		.args = job_args(request),
 		.fd = session ? session->root_fd : -EBADF,
+		.aside_fd = request->aside_fd,
 		.done = done,
 		.chunk = on_chunk,
 		.data = request,
@@ -120,7 +121,7 @@ static void on_published(void *data, struct json_object *result, const struct sb
 static void publish(struct request *request)
 {
 	int r = commit_operation(request->daemon->commits, request->op->name, job_args(request),
-		on_published, request);
+		request->aside_fd, on_published, request);
 
 	if (r < 0)
 		fail(request, r, request->op->name);

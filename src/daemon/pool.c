@@ -17,8 +17,8 @@
  * reads. All others are short
  * and may use the worker that is kept free for them. */
 static const char *const long_jobs[] = {"publish", "reresolve", "preview", "squash", "gc", "verify",
-	"export", "history", "reject_retry", "reject_export", "reject_drop", "reject_diff", "diff",
-	"remove", "stat", "cat"};
+	"export", "history", "intake", "reject_retry", "reject_export", "reject_drop", "reject_diff",
+	"diff", "remove", "stat", "cat"};
 
 #define PINS_MAX 2
 
@@ -27,7 +27,7 @@ struct job {
 	uint64_t id;
 	struct sbx_buf payload;
 	struct json_object *pins[PINS_MAX]; /* the stacks that its arguments name, or NULL */
-	int fd;
+	int fd, aside_fd;
 	bool is_long;
 	job_done_fn done;
 	job_chunk_fn chunk;
@@ -64,6 +64,7 @@ static void job_free(struct job *job)
 	for (size_t i = 0; i < PINS_MAX; i++)
 		sbx_json_put(&job->pins[i]);
 	sbx_fd_close(&job->fd);
+	sbx_fd_close(&job->aside_fd);
 	free(job);
 }
 
@@ -231,12 +232,17 @@ static struct job *next_job(struct pool *pool)
 static void hand_out(struct pool *pool, struct worker_handle *worker, struct job *job)
 {
 	struct sbx_err err = SBX_ERR_INIT;
-	int r;
+	size_t n_fds = 0;
+	int fds[2], r;
 
 	TAILQ_REMOVE(&pool->waiting, job, entry);
 	pool->n_waiting--;
-	r = channel_send(worker->channel, SBX_WIRE_REQUEST, job->id, job->payload.data,
-		job->payload.size, job->fd);
+	if (job->fd >= 0)
+		fds[n_fds++] = job->fd;
+	if (job->aside_fd >= 0)
+		fds[n_fds++] = job->aside_fd;
+	r = channel_send_fds(worker->channel, SBX_WIRE_REQUEST, job->id, job->payload.data,
+		job->payload.size, fds, n_fds);
 	if (r < 0) {
 		(void)sbx_err_kind(&err, SBX_KIND_INTERNAL, -r, "hand a job to a worker: %m");
 		job_finish(job, NULL, 0, &err, NULL);
@@ -244,6 +250,7 @@ static void hand_out(struct pool *pool, struct worker_handle *worker, struct job
 	}
 	sbx_buf_done(&job->payload);
 	sbx_fd_close(&job->fd);
+	sbx_fd_close(&job->aside_fd);
 	worker->job = job;
 	pool->n_running++;
 	if (job->is_long)
@@ -304,6 +311,8 @@ static int put_payload(struct job *job, const struct job_request *request)
 	if (!frame)
 		return -ENOMEM;
 	sbx_json_add_string(frame, "op", request->name);
+	if (request->aside_fd)
+		sbx_json_add_bool(frame, "aside", true); /* the last descriptor that comes along */
 	sbx_json_add(frame, "args", json_object_get(request->args));
 	text = sbx_json_text(frame, &size);
 	return sbx_buf_append(&job->payload, text, size);
@@ -363,6 +372,7 @@ int pool_submit(struct pool *pool, const struct job_request *request)
 		return -ENOMEM;
 	*job = (struct job){.id = ++pool->next_id,
 		.fd = -EBADF,
+		.aside_fd = -EBADF,
 		.is_long = is_long(request->name),
 		.done = request->done,
 		.chunk = request->chunk,
@@ -372,6 +382,10 @@ int pool_submit(struct pool *pool, const struct job_request *request)
 	if (r == 0 && request->fd >= 0) {
 		job->fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 3);
 		r = job->fd < 0 ? -errno : 0;
+	}
+	if (r == 0 && request->aside_fd) {
+		job->aside_fd = fcntl(request->aside_fd, F_DUPFD_CLOEXEC, 3);
+		r = job->aside_fd < 0 ? -errno : 0;
 	}
 	if (r < 0) {
 		job_free(job);

@@ -28,6 +28,7 @@ struct job_request {
 	const char *name;         /* of a job in job.h */
 	struct json_object *args; /* taken */
 	int fd;                   /* duplicated for the worker; -EBADF: none */
+	int aside_fd;             /* what args has put aside (aside.h), duplicated; 0: nothing */
 	job_done_fn done;         /* always called exactly once, never from pool_submit() itself */
 	job_chunk_fn chunk;       /* NULL: the job sends none */
 	void *data;

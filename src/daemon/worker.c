@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sbx/aside.h"
 #include "sbx/fs.h"
 #include "sbx/sock.h"
 #include "sbx/sys.h"
@@ -18,6 +19,12 @@ struct worker {
 	int fd;
 	uint64_t job_id;
 	struct sbx_job_context context;
+};
+
+/* The job's own first, then what its arguments have put aside. */
+struct job_fds {
+	int fds[2];
+	size_t n;
 };
 
 static int read_payload(int fd, char *data, size_t size)
@@ -35,9 +42,9 @@ static int read_payload(int fd, char *data, size_t size)
 	return 0;
 }
 
-/* One job frame: the descriptor comes with the header. 0 at the end of the stream. */
+/* One job frame: descriptors come with the header. 0 at the end of the stream. */
 static int read_job(struct worker *worker, struct sbx_wire_header *ret_header,
-	struct sbx_buf *payload, int *ret_fd)
+	struct sbx_buf *payload, struct job_fds *ret_fds)
 {
 	int fds[SBX_SOCK_FDS_MAX];
 	size_t n_fds;
@@ -46,9 +53,12 @@ static int read_job(struct worker *worker, struct sbx_wire_header *ret_header,
 
 	if (n <= 0)
 		return (int)n;
-	*ret_fd = n_fds ? fds[0] : -EBADF;
-	for (size_t i = 1; i < n_fds; i++)
-		sbx_fd_close(&fds[i]);
+	ret_fds->n = SBX_MIN(n_fds, SBX_N_ELEMENTS(ret_fds->fds));
+	for (size_t i = 0; i < n_fds; i++)
+		if (i < ret_fds->n)
+			ret_fds->fds[i] = fds[i];
+		else
+			sbx_fd_close(&fds[i]);
 	if ((size_t)n < sizeof(*ret_header))
 		r = read_payload(
 			worker->fd, (char *)ret_header + n, sizeof(*ret_header) - (size_t)n);
@@ -74,8 +84,10 @@ static int send_chunk(void *data, const void *bytes, size_t size)
 	return r < 0 ? r : sbx_fs_write_all(worker->fd, out.data, out.size);
 }
 
-static int run(struct sbx_job *job, const struct sbx_buf *payload, struct sbx_err *err)
+static int run(struct sbx_job *job, const struct sbx_buf *payload, const struct job_fds *fds,
+	struct sbx_err *err)
 {
+	size_t n = fds->n;
 	SBX_JSON struct json_object *request = NULL;
 	const struct sbx_job_entry *entry;
 	const char *name;
@@ -88,6 +100,12 @@ static int run(struct sbx_job *job, const struct sbx_buf *payload, struct sbx_er
 	if (!entry)
 		return sbx_err_kind(err, SBX_KIND_INTERNAL, ENOSYS, "there is no job '%s'", name);
 	job->args = sbx_json_member(request, "args");
+	if (n && sbx_json_bool(request, "aside", false)) {
+		r = sbx_aside_restore(sbx_json_member(job->args, "args"), fds->fds[--n], err);
+		if (r < 0)
+			return r;
+	}
+	job->fd = n ? fds->fds[0] : -EBADF;
 	return entry->run(job, err);
 }
 
@@ -108,21 +126,22 @@ static int put_result(struct worker *worker, struct sbx_buf *out, struct json_ob
 	return sbx_wire_put_error(out, worker->job_id, &err, NULL);
 }
 
-/* Takes fd. It is closed before the answer goes out: sandboxd releases the overlay that it leads
- * into as soon as it knows that the job is done. */
-static int handle(struct worker *worker, const struct sbx_buf *payload, int fd)
+/* Takes fds. They are closed before the answer goes out: sandboxd releases the overlay that one
+ * leads into as soon as it knows that the job is done. */
+static int handle(struct worker *worker, const struct sbx_buf *payload, struct job_fds *fds)
 {
 	SBX_JSON struct json_object *result = json_object_new_object();
 	SBX_BUF struct sbx_buf out = SBX_BUF_INIT;
 	struct sbx_err err = SBX_ERR_INIT;
-	struct sbx_job job = {.context = &worker->context, .fd = fd, .result = result};
+	struct sbx_job job = {.context = &worker->context, .fd = -EBADF, .result = result};
 	int r;
 
 	if (result)
-		r = run(&job, payload, &err);
+		r = run(&job, payload, fds, &err);
 	else
 		r = sbx_err_set(&err, ENOMEM, "no memory for an answer");
-	sbx_fd_close(&fd);
+	while (fds->n)
+		sbx_fd_close(&fds->fds[--fds->n]);
 	r = r < 0 ? sbx_wire_put_error(&out, worker->job_id, &err, job.details)
 		  : put_result(worker, &out, result);
 	sbx_json_put(&job.details);
@@ -158,7 +177,7 @@ _Noreturn void worker_main(int fd, pid_t parent, const struct sbx_job_context *c
 	struct worker worker = {.context = *context};
 	SBX_BUF struct sbx_buf payload = SBX_BUF_INIT;
 	struct sbx_wire_header header;
-	int job_fd = -EBADF;
+	struct job_fds job_fds = {0};
 
 	(void)prctl(PR_SET_NAME, "sbx-worker"); /* for people reading ps(1) */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
@@ -169,11 +188,11 @@ _Noreturn void worker_main(int fd, pid_t parent, const struct sbx_job_context *c
 		_exit(1);
 	worker.context.chunk = send_chunk;
 	worker.context.chunk_data = &worker;
-	while (read_job(&worker, &header, &payload, &job_fd) > 0) {
+	while (read_job(&worker, &header, &payload, &job_fds) > 0) {
 		int r;
 
 		worker.job_id = header.id;
-		r = handle(&worker, &payload, job_fd);
+		r = handle(&worker, &payload, &job_fds);
 		if (r < 0)
 			_exit(1);
 		if (payload.capacity > (1u << 20))

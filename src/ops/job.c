@@ -8,8 +8,12 @@
 #include "measure.h"
 #include "publish_jobs.h"
 #include "remove.h"
+#include "sbx/aside.h"
 
 static const struct sbx_job_entry jobs[] = {
+	/* requests too long for the event loop */
+	{"intake", sbx_job_intake},
+
 	/* the file tools */
 	{"file_blame", sbx_job_file_blame},
 	{"file_edit", sbx_job_file_edit},

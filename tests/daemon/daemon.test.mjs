@@ -3,6 +3,7 @@
 // and nothing that one of them does bars the others.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
@@ -105,6 +106,69 @@ test('sandboxd ends in order with everything in flight, and its control groups w
 	const { stdout } = await promisify(execFile)('find',
 		['/sys/fs/cgroup', '-type', 'd', '-name', `${name}@*`]);
 	assert.equal(stdout, '');
+});
+
+test('a long request holds up nobody', async (t) => {
+	const { wire, state, id, pid } = await start(t);
+	const other = await Wire.connect(t, state, id);
+	const content = 'a line of text with "quotes" and a \\ and \u00e9\n'.repeat(1_300_000); // 64 MiB as JSON
+	await exec(other, 'true');
+	const beside = async (answer) => {
+		let worst = 0, over = false;
+		const done = answer.finally(() => (over = true));
+		while (!over) {
+			const begun = performance.now();
+			await other.result('inspect');
+			worst = Math.max(worst, performance.now() - begun);
+		}
+		return { ...(await done), worst };
+	};
+	await t.test('file_write', async (t) => {
+		const { result, worst } = await beside(wire.ask('file_write', { path: 'big', content }));
+		t.diagnostic(`64 MiB: others waited up to ${worst.toFixed(0)} ms`);
+		assert.equal(result.bytes_written, Buffer.byteLength(content));
+		const { output } = await exec(other, 'md5sum <big');
+		assert.equal(output, `${createHash('md5').update(content).digest('hex')}  -\n`);
+	});
+	await t.test('which sandboxd only passes on', async (t) => {
+		const before = await cpuMs(pid);
+		await wire.result('file_write', { path: 'big', content: `${content}.` });
+		const used = (await cpuMs(pid)) - before;
+		t.diagnostic(`64 MiB: ${used} ms of CPU in the event loop`);
+		assert.ok(used < 200, `${used} ms`);
+	});
+	await t.test('in a session, with other arguments beside', async () => {
+		const inside = { workspace_session_id: await managed(other) };
+		const text = `${'x'.repeat(300_000)}\n`;
+		await wire.result('file_write', { path: 'in', content: `${text}end\n`, ...inside });
+		const edits = [{ old_string: 'end', new_string: 'END' }, { old_string: text, new_string: `${'y'.repeat(400_000)}\n` }];
+		assert.equal((await wire.result('file_edit', { path: 'in', edits, ...inside })).replacements, 2);
+		assert.equal((await exec(other, 'head -c 3 in; tail -n 1 in; wc -c <in', inside)).output, 'yyyEND\n400005\n');
+	});
+	await t.test('a command and its stdin', async () => {
+		const n = 600_000;
+		const cmd = `stty -icanon; echo up; head -c ${n} | md5sum # ${'z'.repeat(1 << 20)}`;
+		const { command_session_id } = await exec(wire, cmd, { yield_time_ms: 0 });
+		await until(async () => /up/.test((await other.result('read_command_lines', { command_session_id })).output), 'stty');
+		const stdin = 'stdin\n'.repeat(n / 6);
+		const { output } = await wire.result('write_command_stdin', { command_session_id, stdin, yield_time_ms: 50_000 });
+		assert.match(output, new RegExp(createHash('md5').update(stdin).digest('hex')));
+	});
+	await t.test('what is wrong with it is told', async () => {
+		const long = 'x'.repeat(300_000);
+		const wrong = [
+			[{ path: long, content: 'x' }, /argument "path" has 300000 bytes, more than the limit of 65536/],
+			[{ path: 'p', content: long, more: 1 }, /more/],
+			[{ content: { aside: [0, 300_000] }, path: long }, /"content": expected a string, got an object/],
+		];
+		for (const [args, message] of wrong) {
+			const { error } = await wire.ask('file_write', args);
+			assert.equal(error.kind, 'invalid_request');
+			assert.match(error.message, message);
+		}
+		assert.match((await wire.ask(long)).error.message, /there is no operation/);
+		assert.equal((await exec(wire, 'echo served')).output, 'served\n');
+	});
 });
 
 test('a dead init of the session kept ready costs nobody an error', async (t) => {
