@@ -214,7 +214,8 @@ Test(channel, a_descriptor_goes_along_with_its_frame, .timeout = 20)
 	line_init(&line);
 	cr_assert_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
 	cr_assert_eq(
-		channel_send(line.peer.channel, SBX_WIRE_REQUEST, 5, "read", 4, pipe_fds[0]), 0);
+		channel_send_fds(line.peer.channel, SBX_WIRE_REQUEST, 5, "read", 4, pipe_fds, 1),
+		0);
 	(void)close(pipe_fds[0]);
 	cr_assert_eq(sbx_sock_recv(line.fd, &header, sizeof(header), fds, &n_fds),
 		(ssize_t)sizeof(header));
