@@ -310,15 +310,25 @@ static int put_up_wall(struct sbx_bridge *bridge, struct sbx_err *err)
 	return 0;
 }
 
+/* Also the first that is asked of nftables, before anything is made. */
+static int list_blocks(
+	struct sbx_bridge *bridge, bool ret_used[static SBX_BLOCKS_MAX], struct sbx_err *err)
+{
+	int r = sbx_wall_blocks(bridge->firewall, ret_used);
+
+	return r < 0 ? sbx_err_set(err, -r,
+			       "list the firewall's tables: %m (does the kernel have nf_tables?)")
+		     : 0;
+}
+
 /* -ENODEV: the bridge went away. */
 static int take_block(struct sbx_bridge *bridge, struct sbx_err *err)
 {
 	bool used[SBX_BLOCKS_MAX], doomed[SBX_BLOCKS_MAX] = {false};
-	int r = sbx_wall_blocks(bridge->firewall, used);
+	int r = list_blocks(bridge, used, err);
 
 	if (r < 0)
-		return sbx_err_set(err, -r,
-			"list the firewall's tables: %m (does the kernel have nf_tables?)");
+		return r;
 	for (unsigned int block = 1; block < SBX_BLOCKS_MAX; block++) {
 		if (used[block])
 			continue;
@@ -340,8 +350,12 @@ static int take_block(struct sbx_bridge *bridge, struct sbx_err *err)
 
 static int start(struct sbx_bridge *bridge, struct sbx_err *err)
 {
-	int r = -ENODEV;
+	bool used[SBX_BLOCKS_MAX];
+	int r = list_blocks(bridge, used, err);
 
+	if (r < 0)
+		return r;
+	r = -ENODEV;
 	for (int i = 0; i < START_TRIES && r == -ENODEV; i++) {
 		r = ensure_bridge(bridge, err);
 		if (r == 0)
@@ -370,8 +384,11 @@ int sbx_bridge_open(const struct sbx_allow *allow, size_t n_allow,
 	if (r == -ENODEV)
 		r = sbx_err_set(err, -r,
 			"network bridge: " SBX_BRIDGE_NAME " goes away as often as it is made: %m");
-	if (r < 0)
+	if (r < 0) {
+		sbx_bridge_free(sbx_take(&bridge));
+		(void)sbx_network_sweep(NULL); /* what it made; the first failure is told */
 		return r;
+	}
 	r = sweep(bridge->route, bridge->firewall, &empty);
 	if (r < 0)
 		return sbx_err_set(err, -r, "remove what killed sandboxes left behind: %m");
