@@ -4,7 +4,7 @@
 import * as edits from './edits.mjs';
 
 const NAMED = ['', 'lib/', 'lib/deep/er/', 'doc/'];
-const FILES_MAX = 40;
+export const FILES_MAX = 40;
 const FILES_MIN = 8;
 const MODES = [0o644, 0o600, 0o755, 0o750];
 

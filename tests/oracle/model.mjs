@@ -179,6 +179,7 @@ export class Model {
 	constructor(random) {
 		this.random = random;
 		this.files = new Map(); // path: {lines, mode, touched}
+		this.blobs = new Map(); // path: {id of the content, owners}, see blobs.mjs
 		this.gone = new Map(); // path: lines, of files that were deleted
 		this.nMarks = 0;
 		this.nNames = 0;

@@ -9,9 +9,10 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { setting, until, World } from '../faults/world.mjs';
+import { blobChanges, contentOf, publishBlobs } from './blobs.mjs';
 import { changes } from './changes.mjs';
 import * as edits from './edits.mjs';
-import { Author, Model, ORIGINAL, Random } from './model.mjs';
+import { Author, Line, Model, ORIGINAL, Random } from './model.mjs';
 
 const SECONDS = setting('SBX_ORACLE_SECONDS', 50);
 const SEED = setting('SBX_ORACLE_SEED', Date.now() % 1_000_000_000);
@@ -119,12 +120,16 @@ class Oracle {
 	async shell() {
 		const author = this.author('a command');
 		const before = this.model.snapshot();
+		const blobs = new Map(this.model.blobs);
 		const words = [];
 		const paths = new Set();
-		for (let i = this.random.between(1, 3); i > 0; i--)
-			words.push(this.random.pick(changes)(this, author, paths));
+		for (let i = this.random.between(1, 3); i > 0; i--) {
+			const list = this.random.chance(15) ? blobChanges : changes;
+			words.push(this.random.pick(list)(this, author, paths));
+		}
 		const script = words.filter(Boolean).join(' && ');
 		this.model.publish(before, author);
+		publishBlobs(this.model, blobs, author);
 		if (!script) return undefined;
 		await this.published(author, script);
 		return [...paths];
@@ -240,6 +245,32 @@ class Oracle {
 		return [path, side];
 	}
 
+	/** The same with a managed session: it lives on, and can be published when the line is as it was. */
+	async refuseSession() {
+		const path = this.freePath(1);
+		if (!path) return undefined;
+		const line = this.lineOf(path);
+		const [author, other, third] = ['a refused session', 'who came first', 'who made way'].map((name) => this.author(name));
+		const mine = this.model.line(author);
+		const { workspace_session_id } = await this.world.adminJson('session create');
+		await this.command(author, `sed -i 's/^${line.mark}.*/${mine.text}/' ${path}`, { workspace_session_id });
+		const theirs = this.model.line(other);
+		await this.replaceText(other, path, line, theirs);
+		const again = () => this.world.tryAdmin('session', 'publish', this.world.id, workspace_session_id, '--json');
+		assert.equal((await again()).code, 1, 'another line is there');
+		if (this.random.chance(30)) await this.world.crash();
+		await this.check(path);
+		const present = this.model.files.get(path).lines.find(({ key }) => key === theirs.key);
+		await this.replaceText(third, path, present, line.ownedBy(third));
+		await this.check(path);
+		const before = this.model.snapshot();
+		this.model.set(path, this.model.files.get(path).lines.map((l) => (l.key === line.key ? mine : l)));
+		this.model.publish(before, author);
+		const { code, stdout, stderr } = await again();
+		assert.equal(code, 0, stdout + stderr);
+		return [path];
+	}
+
 	lineOf(path) {
 		const { lines } = this.model.files.get(path);
 		return lines[this.random.pick(edits.marked(lines))];
@@ -348,7 +379,21 @@ class Oracle {
 
 	// ---- what has to hold --------------------------------------------------------------------
 
+	async checkBlob(path) {
+		const blob = this.model.blobs.get(path);
+		assert.equal(await this.world.text(path), blob ? contentOf(blob) : null, `content of ${path}`);
+		if (!blob) return;
+		const owners = new Set(await this.world.owners(path));
+		assert.equal(owners.size, 1, `${path} has one owner`);
+		const line = new Line(contentOf(blob), blob.owners);
+		blob.owners = this.judge(path, 0, line, [...owners][0]).owners;
+	}
+
 	async check(path) {
+		if (path.endsWith('.bin')) {
+			await this.checkBlob(path);
+			return;
+		}
 		const file = this.model.files.get(path);
 		const text = await this.world.text(path);
 		if (!file) {
@@ -388,7 +433,7 @@ class Oracle {
 	known = new Set();
 
 	async checkAll() {
-		for (const path of [...this.model.files.keys()].sort()) await this.check(path);
+		for (const path of [...this.model.files.keys(), ...this.model.blobs.keys()].sort()) await this.check(path);
 		await this.checkModes();
 		assert.equal(await this.world.damage(), '', 'verify');
 	}
@@ -405,7 +450,7 @@ class Oracle {
 
 	/** name: how often, of 100 */
 	weights = {
-		shell: 36, write: 10, edit: 9, parallel: 7, merge: 7, refuse: 4, begin: 5, work: 8, publish: 5,
+		shell: 34, write: 10, edit: 9, parallel: 7, merge: 7, refuse: 4, refuseSession: 2, begin: 5, work: 8, publish: 5,
 		squash: 3, collect: 1, restart: 1, crashUnder: 2, crashAnywhere: 2,
 	};
 
