@@ -30,6 +30,7 @@
 #define SBX_JOB_H
 
 #include "sbx/json.h"
+#include "sbx/view.h"
 
 /* What a worker holds: opened before it takes the first job. */
 struct sbx_job_context {
@@ -40,6 +41,7 @@ struct sbx_job_context {
 	int sessions_fd; /* <state>/<id>/sessions */
 	int commands_fd; /* <state>/<id>/commands */
 	int lock_fd;     /* sandboxd.lock: the next sandboxd waits until the last worker is gone */
+	struct sbx_view *head; /* of the last job that looked at one, for the next; NULL at first */
 	/* for jobs whose answer is long: sends raw bytes that belong to this job (cat, tail) */
 	int (*chunk)(void *data, const void *bytes, size_t size);
 	void *chunk_data;

@@ -48,6 +48,13 @@ ssize_t sbx_stack_find(const struct sbx_stack *stack, const char *layer_id);
 struct sbx_view;
 int sbx_view_open(
 	int layers_fd, const struct sbx_stack *stack, struct sbx_view **ret, struct sbx_err *err);
+/*
+ * The same for who looks at one head after the other: *kept (NULL at first) is the view of the last
+ * call, given once more for the same stack. Of another stack its layers are used again where they
+ * stand at the same place. Freed each as often as it was given, and *kept at the end.
+ */
+int sbx_view_open_kept(int layers_fd, const struct sbx_stack *stack, struct sbx_view **kept,
+	struct sbx_view **ret, struct sbx_err *err);
 void sbx_view_free(struct sbx_view *view);
 /* Cleanup of a struct sbx_view *. */
 static inline void sbx_view_freep(struct sbx_view **view)

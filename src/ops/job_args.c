@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "job_args.h"
 
+#include <string.h>
+
 static int missing(const struct sbx_job *job, const char *key, struct sbx_err *err)
 {
 	return sbx_err_kind(err, SBX_KIND_INTERNAL, EINVAL, "the job came without \"%s\": %.200s",
@@ -71,6 +73,9 @@ int sbx_job_view(
 	r = sbx_job_stack(job, key, &stack, err);
 	if (r < 0)
 		return r;
+	if (!strcmp(key, "head"))
+		return sbx_view_open_kept(
+			job->context->layers_fd, &stack, &job->context->head, ret, err);
 	return sbx_view_open(job->context->layers_fd, &stack, ret, err);
 }
 

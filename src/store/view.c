@@ -59,17 +59,31 @@ static int open_layer(int layers_fd, const char *id, struct view_layer *ret, str
 	return 0;
 }
 
-int sbx_view_open(
-	int layers_fd, const struct sbx_stack *stack, struct sbx_view **ret, struct sbx_err *err)
+/* Moves a layer that another view has at the same place, if nobody uses that one any more. */
+static bool take_layer(struct sbx_view *from, size_t i, const char *id, struct view_layer *ret)
+{
+	if (!from || from->n_refs > 1 || i >= from->n || strcmp(from->layers[i].id, id) != 0)
+		return false;
+	*ret = from->layers[i];
+	from->layers[i] = (struct view_layer){.tree_fd = -EBADF};
+	return true;
+}
+
+static int view_new(int layers_fd, const struct sbx_stack *stack, struct sbx_view *from,
+	struct sbx_view **ret, struct sbx_err *err)
 {
 	SBX_VIEW struct sbx_view *view = NULL;
 
 	view = calloc(1, sizeof(*view) + stack->n * sizeof(view->layers[0]));
 	if (!view)
 		return sbx_err_set(err, ENOMEM, "open a view of %zu layers: %m", stack->n);
+	view->n_refs = 1;
 	for (; view->n < stack->n; view->n++) {
-		int r = open_layer(layers_fd, stack->ids[view->n], &view->layers[view->n], err);
+		struct view_layer *layer = &view->layers[view->n];
+		int r = 0;
 
+		if (!take_layer(from, view->n, stack->ids[view->n], layer))
+			r = open_layer(layers_fd, stack->ids[view->n], layer, err);
 		if (r < 0)
 			return r;
 	}
@@ -77,9 +91,38 @@ int sbx_view_open(
 	return 0;
 }
 
+int sbx_view_open(
+	int layers_fd, const struct sbx_stack *stack, struct sbx_view **ret, struct sbx_err *err)
+{
+	return view_new(layers_fd, stack, NULL, ret, err);
+}
+
+static bool shows(const struct sbx_view *view, const struct sbx_stack *stack)
+{
+	bool same = view && view->n == stack->n;
+
+	for (size_t i = 0; same && i < stack->n; i++)
+		same = strcmp(view->layers[i].id, stack->ids[i]) == 0;
+	return same;
+}
+
+int sbx_view_open_kept(int layers_fd, const struct sbx_stack *stack, struct sbx_view **kept,
+	struct sbx_view **ret, struct sbx_err *err)
+{
+	struct sbx_view *old = shows(*kept, stack) ? NULL : sbx_take(kept);
+	int r = *kept ? 0 : view_new(layers_fd, stack, old, kept, err);
+
+	sbx_view_free(old);
+	if (r < 0)
+		return r;
+	(*kept)->n_refs++;
+	*ret = *kept;
+	return 0;
+}
+
 void sbx_view_free(struct sbx_view *view)
 {
-	if (!view)
+	if (!view || --view->n_refs > 0)
 		return;
 	for (size_t i = 0; i < view->n; i++) {
 		sbx_owners_free(view->layers[i].owners);

@@ -33,6 +33,7 @@ size_t view_dir_n_fds(const struct sbx_view_dir *dir);
 int view_dir_top_fd(const struct sbx_view_dir *dir);
 
 struct sbx_view {
+	unsigned int n_refs;
 	size_t n;
 	struct view_layer layers[]; /* bottom first */
 };

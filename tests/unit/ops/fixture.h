@@ -42,6 +42,7 @@ static inline void fixture_init(struct fixture *f)
 
 static inline void fixture_done(struct fixture *f)
 {
+	sbx_view_free(f->context.head);
 	sbx_fd_close(&f->context.sessions_fd);
 	sbx_fd_close(&f->context.rejects_fd);
 	sbx_fd_close(&f->context.layers_fd);
