@@ -16,7 +16,8 @@
  *   session_create                → {"workspace_session_id", "version"}
  *   session_list | session_show {workspace_session_id}
  *   session_diff {workspace_session_id}                 → as a publication's result would be, and paths
- *   session_publish | session_discard {workspace_session_id, force?}
+ *   session_publish {workspace_session_id, force?}      → what publishing came to
+ *   session_discard {workspace_session_id, force?}      → {"workspace_session_id", "discarded": true}
  *   command_list | command_show {command_session_id} | command_kill {command_session_id}
  *   command_tail {command_session_id, follow?}          → chunks (rendered rows), then its state
  *   reject_list | reject_show {reject_id} | reject_diff {reject_id} | reject_drop {reject_id}

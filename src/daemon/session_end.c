@@ -40,6 +40,17 @@ void session_bury_dir(struct session *session)
 	(void)pool_submit(daemon->pool, &request); /* else the next start removes it */
 }
 
+static struct json_object *discard_answer(const struct session *session)
+{
+	struct json_object *answer = json_object_new_object();
+
+	if (!answer)
+		abort();
+	sbx_json_add_string(answer, "workspace_session_id", session->id);
+	sbx_json_add_bool(answer, "discarded", true);
+	return answer;
+}
+
 /* Ends the commands of the session and answers who waited for it. */
 static void tell(struct session *session, struct json_object *result, const struct sbx_err *err)
 {
@@ -57,8 +68,10 @@ static void tell(struct session *session, struct json_object *result, const stru
 		TAILQ_REMOVE(&session->waiters, request, wait);
 		if (err)
 			request_fail(request, err, NULL);
-		else
+		else if (result)
 			request_result(request, publish_answer(session->id, result));
+		else
+			request_result(request, discard_answer(session));
 	}
 }
 

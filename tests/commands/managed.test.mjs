@@ -101,7 +101,8 @@ test('several commands run at once in one session', async (t) => {
 test('a session without processes holds only descriptors', async (t) => {
 	const lab = await Lab.make(t);
 	const inside = { workspace_session_id: await lab.session() };
-	const without = await inits(lab);
+	// its own, and that of the session which stands ready
+	const without = await until(async () => (await inits(lab)) === 2 && 2, 'both inits');
 	await lab.exec('echo kept >/tmp/f; cat /proc/sys/kernel/random/boot_id >/dev/shm/g', inside);
 
 	await t.test('its init ends some seconds after its last process', async () => {
@@ -160,6 +161,7 @@ test('ending a session with running commands', async (t) => {
 			const waiting = lab.finish(a);
 			const result = await lab.admin('session', verb, lab.id, id, '--force');
 			if (verb === 'publish') assert.equal(result.publish.added, 1);
+			else assert.deepEqual(result, { workspace_session_id: id, discarded: true });
 			assert.equal((await waiting).status, 'cancelled');
 			assert.equal((await lab.lines(b)).status, 'cancelled');
 			assert.deepEqual(await sessions(lab), []);
