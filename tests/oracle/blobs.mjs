@@ -11,6 +11,8 @@ const write = (id, path) => `printf '${text(id)}\\0' >${path}`;
 
 /** Like Model.publish(), for model.blobs. */
 export function publishBlobs(model, before, author) {
+	for (const [path, old] of before)
+		if (model.blobs.get(path)?.id === old.id) model.blobs.set(path, old); // nothing was written
 	const gone = [...before].filter(([path]) => !model.blobs.has(path)).map(([, blob]) => blob);
 	const added = [...model.blobs].filter(([path, { id }]) => before.get(path)?.id !== id);
 	for (const [path, blob] of added) {
