@@ -236,8 +236,12 @@ export class World {
 
 	/** kill -9 for the daemon, and the client with its broken connections. */
 	async crash() {
-		for (const pid of await this.pids('sandboxd')) kill(pid);
-		await until(async () => !(await this.pids('sandboxd')).length, 'the daemon is gone');
+		/* again and again: a call that is under way may start another one */
+		await until(async () => {
+			const pids = await this.pids('sandboxd');
+			pids.forEach(kill);
+			return !pids.length;
+		}, 'the daemon is gone');
 		await this.disconnect();
 	}
 
