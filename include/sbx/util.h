@@ -39,6 +39,29 @@ static inline void sbx_free_pointer(void *pp)
 	errno = saved;
 }
 
+/* The array with room for one more than n items of size bytes, or NULL: it is as it was. */
+static inline void *sbx_grown(void *array, size_t *capacity, size_t n, size_t size)
+{
+	size_t wanted = *capacity * 2 + 16;
+
+	if (n < *capacity)
+		return array;
+	array = reallocarray(array, wanted, size);
+	if (array)
+		*capacity = wanted;
+	return array;
+}
+
+/* Makes room for one more than n items in *array, which has *capacity of them: 0 or -ENOMEM. */
+#define sbx_grow(array, capacity, n)                                                               \
+	({                                                                                         \
+		__typeof__(*(array)) sbx_grown_ =                                                  \
+			sbx_grown(*(array), capacity, n, sizeof(**(array)));                       \
+		if (sbx_grown_)                                                                    \
+			*(array) = sbx_grown_;                                                     \
+		sbx_grown_ ? 0 : -ENOMEM;                                                          \
+	})
+
 /* Gives the descriptor away: returns it and leaves -EBADF behind. */
 static inline int sbx_fd_take(int *fd)
 {

@@ -37,16 +37,8 @@ static void capture_done(struct sbx_capture *c)
 
 static int push_frame(struct sbx_capture *c, const struct sbx_capture_frame *frame)
 {
-	if (c->n_frames == c->capacity) {
-		size_t capacity = c->capacity * 2 + 16;
-		struct sbx_capture_frame *frames;
-
-		frames = reallocarray(c->frames, capacity, sizeof(*frames));
-		if (!frames)
-			return -ENOMEM;
-		c->frames = frames;
-		c->capacity = capacity;
-	}
+	if (sbx_grow(&c->frames, &c->capacity, c->n_frames) < 0)
+		return -ENOMEM;
 	c->frames[c->n_frames++] = *frame;
 	return 0;
 }
@@ -286,15 +278,12 @@ static int enter_dir(struct sbx_capture *c, const char *name)
 /* Cleaning changed the directory's mtime, which the command had made what it was. */
 static int restore_mtime(struct sbx_capture *c, const struct sbx_capture_frame *frame)
 {
-	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, frame->mtime};
 	int fd;
 
 	if (!frame->dirty)
 		return 0;
 	fd = sbx_trail_tree(c->trail);
-	if (fd < 0)
-		return fd;
-	return futimens(fd, times) < 0 ? -errno : 0;
+	return fd < 0 ? fd : sbx_mtime_set(fd, ".", &frame->mtime);
 }
 
 /* A directory without anything that counts, which the base has just so. */

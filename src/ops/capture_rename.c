@@ -128,15 +128,8 @@ static void fill_done(struct fill *fill)
 
 static int push_fill(struct fill *fill, struct fill_frame *frame)
 {
-	if (fill->n == fill->capacity) {
-		size_t capacity = fill->capacity * 2 + 16;
-		struct fill_frame *frames = reallocarray(fill->frames, capacity, sizeof(*frames));
-
-		if (!frames)
-			return -ENOMEM;
-		fill->frames = frames;
-		fill->capacity = capacity;
-	}
+	if (sbx_grow(&fill->frames, &fill->capacity, fill->n) < 0)
+		return -ENOMEM;
 	fill->frames[fill->n++] = *frame;
 	return 0;
 }

@@ -21,16 +21,8 @@ static int add(struct sbx_dirlist *list, const char *name, uint8_t type, bool ab
 
 	if (list->n >= SBX_CHANGESET_ENTRIES_MAX)
 		return -E2BIG;
-	if (list->n == list->capacity) {
-		size_t capacity = list->capacity * 2 + 16;
-		struct sbx_dirlist_item *items;
-
-		items = reallocarray(list->items, capacity, sizeof(*items));
-		if (!items)
-			return -ENOMEM;
-		list->items = items;
-		list->capacity = capacity;
-	}
+	if (sbx_grow(&list->items, &list->capacity, list->n) < 0)
+		return -ENOMEM;
 	if (sbx_buf_append(&list->names, name, strlen(name) + 1) < 0)
 		return -ENOMEM;
 	list->items[list->n++] =

@@ -223,6 +223,13 @@ bool sbx_meta_equal(const struct sbx_meta *a, const struct sbx_meta *b)
 	return true;
 }
 
+int sbx_mtime_set(int dir_fd, const char *name, const struct timespec *mtime)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, *mtime};
+
+	return utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
 bool sbx_mtime_equal(const struct stat *a, const struct stat *b)
 {
 	return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -371,7 +378,6 @@ static int apply_xattrs(int dir_fd, const char *name, const struct sbx_meta *met
 
 int sbx_meta_apply(int dir_fd, const char *name, const struct sbx_meta *meta)
 {
-	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, meta->st.st_mtim};
 	int r;
 
 	/* the order matters: a change of owner clears set-id bits and file capabilities */
@@ -380,9 +386,5 @@ int sbx_meta_apply(int dir_fd, const char *name, const struct sbx_meta *meta)
 	if (!S_ISLNK(meta->st.st_mode) && fchmodat(dir_fd, name, meta->st.st_mode & 07777, 0) < 0)
 		return -errno;
 	r = apply_xattrs(dir_fd, name, meta);
-	if (r < 0)
-		return r;
-	if (utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	return 0;
+	return r < 0 ? r : sbx_mtime_set(dir_fd, name, &meta->st.st_mtim);
 }

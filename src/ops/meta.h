@@ -51,6 +51,8 @@ int sbx_meta_strip_fd(int fd, bool *ret_is_bare);
 
 /* Mode, owner and xattrs; not the mtime. */
 bool sbx_meta_equal(const struct sbx_meta *a, const struct sbx_meta *b);
+/* -errno. No link is followed. */
+int sbx_mtime_set(int dir_fd, const char *name, const struct timespec *mtime);
 bool sbx_mtime_equal(const struct stat *a, const struct stat *b);
 
 /*

@@ -281,15 +281,8 @@ static void plan_stack_done(struct plan_stack *stack)
 
 static int push_level(struct plan_stack *stack, uint32_t end, bool hidden)
 {
-	if (stack->n == stack->capacity) {
-		size_t capacity = stack->capacity * 2 + 16;
-		struct level *levels = reallocarray(stack->levels, capacity, sizeof(*levels));
-
-		if (!levels)
-			return -ENOMEM;
-		stack->levels = levels;
-		stack->capacity = capacity;
-	}
+	if (sbx_grow(&stack->levels, &stack->capacity, stack->n) < 0)
+		return -ENOMEM;
 	stack->levels[stack->n++] = (struct level){.end = end, .hidden = hidden};
 	return 0;
 }

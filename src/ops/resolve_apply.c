@@ -42,15 +42,8 @@ static int push(struct apply *a, uint32_t index)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	level.mtime = st.st_mtim;
-	if (a->n == a->capacity) {
-		size_t capacity = a->capacity * 2 + 16;
-		struct apply_level *levels = reallocarray(a->levels, capacity, sizeof(*levels));
-
-		if (!levels)
-			return -ENOMEM;
-		a->levels = levels;
-		a->capacity = capacity;
-	}
+	if (sbx_grow(&a->levels, &a->capacity, a->n) < 0)
+		return -ENOMEM;
 	a->levels[a->n++] = level;
 	return 0;
 }
@@ -149,13 +142,6 @@ static int apply_entry(struct apply *a, uint32_t index)
 	return apply_file(a, index, name);
 }
 
-static int set_mtime(int fd, const char *name, const struct timespec *mtime)
-{
-	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, *mtime};
-
-	return utimensat(fd, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-}
-
 static int clear_opaque(struct apply *a)
 {
 	int fd = sbx_trail_tree(a->trail);
@@ -175,7 +161,7 @@ static int set_root_meta(struct apply *a, const struct timespec *mtime)
 	SBX_META struct sbx_meta meta = SBX_META_INIT;
 	int r;
 
-	r = set_mtime(ours.dir_fd, ".", mtime);
+	r = sbx_mtime_set(ours.dir_fd, ".", mtime);
 	if (r < 0)
 		return r;
 	if (base_fd < 0 || head_fd < 0)
@@ -219,7 +205,7 @@ static int leave(struct apply *a)
 		return sbx_fs_remove_tree(fd, name);
 	}
 	a->levels[a->n - 1].kept++;
-	r = set_mtime(fd, name, &level.mtime); /* first: merging looks at it */
+	r = sbx_mtime_set(fd, name, &level.mtime); /* first: merging looks at it */
 	if (r < 0 || !(entry->flags & SBX_ENTRY_SET_META))
 		return r;
 	r = merged_meta(a, name, &meta);

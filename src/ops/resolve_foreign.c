@@ -74,15 +74,8 @@ static int enter(struct foreign *f, const char *name, bool in_base)
 	size_t n;
 	int r;
 
-	if (f->n == f->capacity) {
-		size_t capacity = f->capacity * 2 + 16;
-		struct foreign_frame *frames = reallocarray(f->frames, capacity, sizeof(*frames));
-
-		if (!frames)
-			return -ENOMEM;
-		f->frames = frames;
-		f->capacity = capacity;
-	}
+	if (sbx_grow(&f->frames, &f->capacity, f->n) < 0)
+		return -ENOMEM;
 	r = sbx_trail_enter(f->trail, name, NULL);
 	if (r == 0 && in_base)
 		r = sbx_ignore_load(f->plan->set->ignore, f->trail, &found);

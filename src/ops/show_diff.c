@@ -104,15 +104,8 @@ static int push(struct walk *walk)
 
 	if (r < 0)
 		return r;
-	if (walk->n == walk->capacity) {
-		size_t capacity = walk->capacity * 2 + 16;
-		struct frame *frames = reallocarray(walk->frames, capacity, sizeof(*walk->frames));
-
-		if (!frames)
-			return -ENOMEM;
-		walk->frames = frames;
-		walk->capacity = capacity;
-	}
+	if (sbx_grow(&walk->frames, &walk->capacity, walk->n) < 0)
+		return -ENOMEM;
 	walk->frames[walk->n++] = frame;
 	frame = (struct frame){0};
 	return 0;

@@ -65,15 +65,8 @@ static int push(struct sbx_trail *trail, const char *name, const char *origin)
 {
 	struct step step = {.tree_fd = -EBADF};
 
-	if (trail->n == trail->capacity) {
-		size_t capacity = trail->capacity * 2 + 16;
-		struct step *steps = reallocarray(trail->steps, capacity, sizeof(*steps));
-
-		if (!steps)
-			return -ENOMEM;
-		trail->steps = steps;
-		trail->capacity = capacity;
-	}
+	if (sbx_grow(&trail->steps, &trail->capacity, trail->n) < 0)
+		return -ENOMEM;
 	step.name = strdup(name);
 	step.origin = origin ? strdup(origin) : NULL;
 	if (!step.name || (origin && !step.origin)) {

@@ -6,6 +6,7 @@
 
 #include "content.h"
 #include "dirlist.h"
+#include "meta.h"
 #include "trail.h"
 
 #define MARK         "linked"
@@ -50,15 +51,8 @@ static int begin_dir(struct unshare *u)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	level.mtime = st.st_mtim;
-	if (u->n == u->capacity) {
-		size_t capacity = u->capacity * 2 + 16;
-		struct level *levels = reallocarray(u->levels, capacity, sizeof(*levels));
-
-		if (!levels)
-			return -ENOMEM;
-		u->levels = levels;
-		u->capacity = capacity;
-	}
+	if (sbx_grow(&u->levels, &u->capacity, u->n) < 0)
+		return -ENOMEM;
 	r = sbx_dirlist_read(fd, SIZE_MAX, &level.names);
 	if (r == 0)
 		u->levels[u->n++] = level;
@@ -68,17 +62,13 @@ static int begin_dir(struct unshare *u)
 static int end_dir(struct unshare *u)
 {
 	struct level *level = &u->levels[--u->n];
-	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, level->mtime};
 	int fd = sbx_trail_tree(u->trail);
+	int r = fd < 0 ? fd : sbx_mtime_set(fd, ".", &level->mtime);
 
 	sbx_dirlist_done(&level->names);
-	if (fd < 0)
-		return fd;
-	if (futimens(fd, times) < 0)
-		return -errno;
-	if (u->n)
+	if (r == 0 && u->n)
 		sbx_trail_leave(u->trail);
-	return 0;
+	return r;
 }
 
 /* The name shows the shared inode, then the copy; never nothing. */

@@ -60,21 +60,6 @@ int descent_new(const struct descent_kind *kind, bool has_mirror, struct descent
 	return 0;
 }
 
-static int reserve(struct descent *descent)
-{
-	size_t capacity = SBX_MAX(descent->capacity * 2, (size_t)16);
-	struct level *levels;
-
-	if (descent->n < descent->capacity)
-		return 0;
-	levels = reallocarray(descent->levels, capacity, sizeof(*levels));
-	if (!levels)
-		return -ENOMEM;
-	descent->levels = levels;
-	descent->capacity = capacity;
-	return 0;
-}
-
 /* Keeps the number of descriptors bounded; the lowest level stays open. */
 static int close_upper(struct descent *descent)
 {
@@ -102,7 +87,7 @@ int descent_push(
 		.path_size = descent->path.size,
 		.n_fds = descent->kind->n_fds(dir),
 	};
-	int r = reserve(descent);
+	int r = sbx_grow(&descent->levels, &descent->capacity, descent->n);
 
 	if (r == 0 && descent->has_mirror)
 		r = place_of(mirror_fd, &level.mirror);

@@ -80,16 +80,8 @@ static int push_record(struct sbx_head_log *log, struct head_record *record)
 
 	if (record->version <= log->head.version)
 		return -EINVAL;
-	if (log->n == log->capacity) {
-		size_t capacity = SBX_MAX(log->capacity * 2, (size_t)16);
-		struct head_record *records;
-
-		records = reallocarray(log->records, capacity, sizeof(*records));
-		if (!records)
-			return -ENOMEM;
-		log->records = records;
-		log->capacity = capacity;
-	}
+	if (sbx_grow(&log->records, &log->capacity, log->n) < 0)
+		return -ENOMEM;
 	r = head_record_apply(record, &log->head.stack);
 	if (r < 0)
 		return r;

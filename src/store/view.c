@@ -325,16 +325,8 @@ static void listing_done(struct listing *listing)
 
 static int listing_add(struct listing *listing, const char *name, size_t part, bool whiteout)
 {
-	if (listing->n == listing->capacity) {
-		size_t capacity = SBX_MAX(listing->capacity * 2, (size_t)32);
-		struct listed *items;
-
-		items = reallocarray(listing->items, capacity, sizeof(*items));
-		if (!items)
-			return -ENOMEM;
-		listing->items = items;
-		listing->capacity = capacity;
-	}
+	if (sbx_grow(&listing->items, &listing->capacity, listing->n) < 0)
+		return -ENOMEM;
 	listing->items[listing->n].name = strdup(name);
 	if (!listing->items[listing->n].name)
 		return -ENOMEM;
