@@ -5,6 +5,10 @@
 #include "table.h"
 #include "verb.h"
 
+#define USAGE        "usage: sbx-admin "
+#define USAGE_INDENT "       "
+#define USAGE_WIDTH  80
+
 static bool is_option(const struct param *param)
 {
 	return param->name[0] == '-';
@@ -64,12 +68,43 @@ static int help_params(const struct verb *verb, struct sbx_buf *out)
 	return r < 0 ? r : sbx_table_print(&table, out);
 }
 
-static int help_verb(const struct verb *verb, struct sbx_buf *out)
+/* The size of what begins text and stays on one line: up to the next option. */
+static size_t piece_size(const char *text)
 {
-	int r = sbx_buf_append_string(out, "usage: sbx-admin ");
+	size_t n = 1;
+
+	while (text[n] && (text[n] != ' ' || (text[n + 1] != '[' && text[n + 1] != '-')))
+		n++;
+	return n;
+}
+
+static int add_usage(const struct verb *verb, struct sbx_buf *out)
+{
+	SBX_BUF struct sbx_buf synopsis = SBX_BUF_INIT;
+	size_t column = strlen(USAGE);
+	int r = sbx_buf_append_string(out, USAGE);
 
 	if (r == 0)
-		r = sbx_admin_synopsis(verb, out);
+		r = sbx_admin_synopsis(verb, &synopsis);
+	for (const char *at = synopsis.data; r == 0 && at && *at;) {
+		size_t size = piece_size(at);
+
+		if (column + size > USAGE_WIDTH) {
+			r = sbx_buf_append_string(out, "\n" USAGE_INDENT);
+			column = strlen(USAGE_INDENT);
+		}
+		if (r == 0)
+			r = sbx_buf_append(out, at, size);
+		column += size;
+		at += size;
+	}
+	return r;
+}
+
+static int help_verb(const struct verb *verb, struct sbx_buf *out)
+{
+	int r = add_usage(verb, out);
+
 	if (r == 0)
 		r = sbx_buf_printf(out, "\n\n%s\n\n", verb->summary);
 	if (r == 0)
