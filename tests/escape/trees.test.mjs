@@ -10,8 +10,8 @@ import { promisify } from 'node:util';
 import { run } from '../support.mjs';
 import { Arena, needs } from './arena.mjs';
 
-const ENTRIES = 50_000;
-const DEPTH = 3_000;
+const ENTRIES = Number(process.env.SBX_TEST_TREE_ENTRIES ?? 50_000); // the long form: 1,000,000
+const DEPTH = Number(process.env.SBX_TEST_TREE_DEPTH ?? 3_000); // and 10,000
 const LINKS = 1_000;
 
 const hostile = (outside) => [
