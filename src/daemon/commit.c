@@ -1,79 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "commit.h"
+#include "commit_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/queue.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "history.h"
-#include "session.h"
-#include "slots.h"
-#include "stack_ops.h"
-
-/* Records in one write to head.log. */
-#define BATCH_MAX 64
-
-enum kind {
-	KIND_SESSION,   /* job publish, then reresolve */
-	KIND_REJECT,    /* job reject_retry, then reresolve */
-	KIND_OPERATION, /* a file job, run again when the head moved */
-	KIND_SQUASH,    /* job squash: only needs its layers to be still there, in one run */
-};
-
-struct publication {
-	TAILQ_ENTRY(publication) entry;
-	TAILQ_ENTRY(publication) in_all;
-	struct commits *commits;
-	enum kind kind;
-	const char *job;          /* the one that prepares it */
-	struct json_object *args; /* of that job, without what depends on the head */
-	int aside_fd;             /* borrowed; 0: none */
-	char layer_id[SBX_ID_SIZE];
-	char operation_id[SBX_ID_SIZE];
-	struct sbx_head prepared; /* the head it fits on */
-	struct sbx_stack remove;  /* squash */
-	uint64_t version;         /* planned */
-	struct json_object *result;
-	commit_done_fn done;
-	void *data;
-};
-TAILQ_HEAD(publication_list, publication);
-
-struct commits {
-	struct daemon *daemon;
-	struct sbx_head planned; /* the head once everything accepted is written */
-	struct publication_list
-		queue; /* prepared, in the sequencer; the first is in hand if busy */
-	bool sequencing;
-	struct publication_list accepted; /* planned, waiting for the writer */
-	struct publication_list writing;
-	bool is_writing;
-	struct sbx_buf batch;
-	off_t log_size;  /* before the batch */
-	uint64_t oldest; /* the versions before it are to be forgotten */
-	bool paused;
-	void (*begin)(void *data); /* once what was under way has ended; NULL: called already */
-	void *begin_data;
-	struct publication_list paused_list; /* not even begun */
-	size_t n_paused;
-	struct publication_list all; /* that are not done */
-	size_t n;
-};
-
-static void sequence(struct commits *commits);
-static void write_batch(struct commits *commits);
-
-static int replan(struct commits *commits)
-{
-	const struct sbx_head *head = daemon_head(commits->daemon);
-
-	sbx_head_done(&commits->planned);
-	commits->planned.version = head->version;
-	return sbx_stack_copy(&head->stack, &commits->planned.stack);
-}
 
 int commits_new(struct daemon *daemon, struct commits **ret)
 {
@@ -88,7 +19,7 @@ int commits_new(struct daemon *daemon, struct commits **ret)
 	TAILQ_INIT(&commits->accepted);
 	TAILQ_INIT(&commits->writing);
 	TAILQ_INIT(&commits->paused_list);
-	r = replan(commits);
+	r = commits_replan(commits);
 	if (r < 0) {
 		commits_free(commits);
 		return r;
@@ -135,7 +66,8 @@ static void begin_if_idle(struct commits *commits)
 	begin(commits->begin_data);
 }
 
-static void finish(struct publication *p, const struct sbx_err *err, struct json_object *details)
+void publication_finish(
+	struct publication *p, const struct sbx_err *err, struct json_object *details)
 {
 	SBX_JSON struct json_object *result = err ? NULL : json_object_get(p->result);
 	struct commits *commits = p->commits;
@@ -153,7 +85,7 @@ static void fail(struct publication *p, int r, const char *what)
 	struct sbx_err err = SBX_ERR_INIT;
 
 	(void)pool_refused(&err, r, what);
-	finish(p, &err, NULL);
+	publication_finish(p, &err, NULL);
 }
 
 /* No squash has made room for long: its failures are in the log. */
@@ -165,72 +97,7 @@ static void fail_at_limit(struct publication *p)
 		"sandbox '%s' has %d layers, as many as can be mounted: run 'sbx-admin squash %s', "
 		"which says what keeps them from becoming fewer, and publish again",
 		p->commits->daemon->sandbox.id, SBX_STACK_MAX, p->commits->daemon->sandbox.id);
-	finish(p, &err, NULL);
-}
-
-/* --- the writer --- */
-
-static void put_on_head(struct publication *p)
-{
-	struct daemon *daemon = p->commits->daemon;
-	struct sbx_head_change change = {
-		.add_layer = p->layer_id,
-		.remove = p->remove.n ? &p->remove : NULL,
-	};
-
-	if (sbx_head_log_apply(daemon->log, p->version, &change) < 0)
-		abort(); /* the log says so already: memory must not say otherwise */
-	sbx_json_add_int(p->result, "version", (int64_t)p->version);
-}
-
-/* The worker may have died between write and answer, or after the half of it: what is in the log
- * was told to nobody, and must not be followed by other records of the same versions. */
-static int cut_log(struct commits *commits)
-{
-	int fd = sbx_head_log_fd(commits->daemon->log);
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_size == commits->log_size)
-		return 0;
-	return ftruncate(fd, commits->log_size) < 0 || fdatasync(fd) < 0 ? -errno : 0;
-}
-
-/* Nothing of the batch was acknowledged, and what was planned on top of it has no base. */
-static void batch_failed(struct commits *commits, const struct sbx_err *err)
-{
-	struct publication *p;
-
-	TAILQ_CONCAT(&commits->writing, &commits->accepted, entry);
-	if (replan(commits) < 0)
-		daemon_stop(commits->daemon); /* no memory: the next start reads the log afresh */
-	while ((p = TAILQ_FIRST(&commits->writing))) {
-		TAILQ_REMOVE(&commits->writing, p, entry);
-		finish(p, err, NULL);
-	}
-}
-
-/* Now and then some milliseconds in which nobody is served: a job could not put the new log in the
- * place of the one that is open here. */
-static void compact_log(struct commits *commits)
-{
-	struct daemon *daemon = commits->daemon;
-	SBX_STACK struct sbx_stack gone = SBX_STACK_INIT;
-	struct sbx_err err = SBX_ERR_INIT;
-
-	if (sbx_head_log_forget(
-		    daemon->log, daemon->context.store_fd, commits->oldest, &gone, &err) < 0)
-		daemon_log("shorten head.log: %s", err.message); /* it grows on; tried again */
-	if (gone.n)
-		history_forgotten(daemon, &gone);
-}
-
-void commits_forget(struct commits *commits, uint64_t oldest)
-{
-	commits->oldest = SBX_MAX(commits->oldest, oldest);
-	if (!commits->is_writing)
-		compact_log(commits);
+	publication_finish(p, &err, NULL);
 }
 
 int commits_pinned_layers(const struct commits *commits, struct sbx_stack *ret)
@@ -242,103 +109,6 @@ int commits_pinned_layers(const struct commits *commits, struct sbx_stack *ret)
 	if (r == 0)
 		r = sbx_stack_include_all(ret, &p->prepared.stack);
 	return r;
-}
-
-static void note_acknowledged(struct daemon *daemon)
-{
-	int r = sbx_head_log_acknowledge(daemon->log);
-
-	if (r < 0) /* what is published is durable all the same */
-		daemon_log("note the acknowledged version: %s", strerror(-r));
-}
-
-static void on_written(void *data, const char *text SBX_UNUSED, size_t size SBX_UNUSED,
-	const struct sbx_err *err, struct json_object *details SBX_UNUSED)
-{
-	struct commits *commits = data;
-	struct publication *p;
-
-	commits->is_writing = false;
-	if (err && cut_log(commits) < 0) {
-		daemon_log("head.log cannot be restored after: %s; sandboxd ends", err->message);
-		daemon_stop(commits->daemon); /* nobody is told anything: the next start reads it */
-		return;
-	}
-	if (err) {
-		batch_failed(commits, err);
-	} else {
-		TAILQ_FOREACH(p, &commits->writing, entry)
-		put_on_head(p);
-		note_acknowledged(commits->daemon);
-		slots_head_changed(commits->daemon->slots);
-		while ((p = TAILQ_FIRST(&commits->writing))) {
-			TAILQ_REMOVE(&commits->writing, p, entry);
-			finish(p, NULL, NULL);
-		}
-		session_prepare_standby(commits->daemon);
-		stack_maybe_squash(commits->daemon);
-		compact_log(commits);
-	}
-	write_batch(commits);
-	sequence(commits);
-}
-
-static int format_batch(struct commits *commits)
-{
-	struct daemon *daemon = commits->daemon;
-	struct publication *p;
-	size_t n = 0;
-	int r;
-
-	sbx_buf_clear(&commits->batch);
-	while (n++ < BATCH_MAX && (p = TAILQ_FIRST(&commits->accepted))) {
-		struct sbx_head_change change = {
-			.add_layer = p->layer_id,
-			.remove = p->remove.n ? &p->remove : NULL,
-		};
-
-		r = sbx_head_log_format(daemon->log, p->version, &change, &commits->batch);
-		if (r < 0)
-			return r;
-		TAILQ_REMOVE(&commits->accepted, p, entry);
-		TAILQ_INSERT_TAIL(&commits->writing, p, entry);
-	}
-	return 0;
-}
-
-static void write_batch(struct commits *commits)
-{
-	struct job_request request = {
-		.name = "commit",
-		.fd = sbx_head_log_fd(commits->daemon->log),
-		.done = on_written,
-		.data = commits,
-	};
-	struct sbx_err err = SBX_ERR_INIT;
-	struct stat st;
-	int r;
-
-	if (commits->is_writing || TAILQ_EMPTY(&commits->accepted))
-		return;
-	r = fstat(request.fd, &st) < 0 ? -errno : 0;
-	if (r == 0) {
-		commits->log_size = st.st_size;
-		r = format_batch(commits);
-	}
-	if (r == 0) {
-		request.args = json_object_new_object();
-		r = request.args ? 0 : -ENOMEM;
-	}
-	if (r == 0) {
-		sbx_json_add_bytes(request.args, "batch", commits->batch.data, commits->batch.size);
-		commits->is_writing = true;
-		r = pool_submit(commits->daemon->pool, &request);
-	}
-	if (r < 0) {
-		commits->is_writing = false;
-		(void)sbx_err_set(&err, -r, "write head.log: %m");
-		batch_failed(commits, &err);
-	}
 }
 
 /* --- the sequencer --- */
@@ -395,7 +165,7 @@ static void accept_first(struct commits *commits)
 		return;
 	}
 	TAILQ_INSERT_TAIL(&commits->accepted, p, entry);
-	write_batch(commits);
+	commits_write(commits);
 }
 
 static struct json_object *copy_args(struct json_object *args)
@@ -469,13 +239,13 @@ static bool take_result(struct publication *p, const char *text, size_t size,
 			err = &parse_err;
 	}
 	if (err) {
-		finish(p, err, details);
+		publication_finish(p, err, details);
 		return false;
 	}
 	if (!strcmp(sbx_json_string(p->result, "outcome", ""), "published"))
 		return true;
 	sbx_json_add_int(p->result, "version", (int64_t)daemon_head(p->commits->daemon)->version);
-	finish(p, NULL, NULL);
+	publication_finish(p, NULL, NULL);
 	return false;
 }
 
@@ -489,7 +259,7 @@ static void on_resolved(void *data, const char *text, size_t size, const struct 
 	TAILQ_REMOVE(&commits->queue, p, entry);
 	if (take_result(p, text, size, err, details))
 		TAILQ_INSERT_HEAD(&commits->queue, p, entry);
-	sequence(commits);
+	commits_sequence(commits);
 }
 
 static int resolve_again(struct publication *p)
@@ -514,7 +284,7 @@ static bool fits(const struct commits *commits, const struct publication *p)
 	return p->kind == KIND_SQUASH || same_stack(&p->prepared.stack, &commits->planned.stack);
 }
 
-static void sequence(struct commits *commits)
+void commits_sequence(struct commits *commits)
 {
 	struct publication *p;
 	int r;
@@ -545,7 +315,7 @@ static void on_prepared(void *data, const char *text, size_t size, const struct 
 	if (!take_result(p, text, size, err, details))
 		return;
 	TAILQ_INSERT_TAIL(&commits->queue, p, entry);
-	sequence(commits);
+	commits_sequence(commits);
 }
 
 static int submit_first_job(struct publication *p)

@@ -28,7 +28,7 @@ int session_dir_load(int sessions_fd, const char *id, bool *ret_managed, struct 
 	struct sbx_err *err);
 /* CLOCK_REALTIME, as its session.json has it, which is written once; 0: unknown. */
 uint64_t session_dir_made_ns(int sessions_fd, const char *id);
-/* Empties work/, and root/work/: a volatile overlay refuses a workdir that was used before
+/* Empties work and root/work: a volatile overlay refuses a workdir that was used before
  * (overlayfs.rst). */
 int session_dir_renew_work(int sessions_fd, const char *id);
 /* stat of upper/ itself, and whether it has no entry. */
