@@ -8,6 +8,7 @@ import { RawServer, State, until } from '../support.mjs';
 
 export const LONG = process.env.SBX_LONG === '1'; // the long form of the tests that have one
 export const YIELD_MAX = 50_000;
+const FINISH_MS = 600_000; // for a command that is expected to end
 export const sleep = (ms) => new Promise((next) => setTimeout(next, ms));
 export const seconds = (since) => (performance.now() - since) / 1000;
 
@@ -75,9 +76,11 @@ export class Lab {
 
 	/** Feeds text and waits for the end; output is what came since the last answer. */
 	async finish(command, text = '') {
+		const end = Date.now() + FINISH_MS;
 		let state = await this.stdin(command, text, { yield_time_ms: YIELD_MAX });
 		let { output } = state;
 		while (state.status === 'running') {
+			assert.ok(Date.now() < end, `it does not end; so far: ${output.slice(-500)}`);
 			state = await this.stdin(command, '', { yield_time_ms: YIELD_MAX });
 			output += state.output;
 		}

@@ -76,7 +76,8 @@ test('B38: a command has a terminal', async (t) => {
 		await lab.stdin(command, '\u0003', { yield_time_ms: 300 });
 		await lab.shows(command, 'KeyboardInterrupt');
 		await lab.stdin(command, 'print("still", "here")\n');
-		await lab.shows(command, 'still here');
+		// the next prompt, too: until the program reads raw keys the terminal takes Ctrl-D for itself
+		await lab.shows(command, 'still here\n>>> ');
 		const done = await lab.finish(command, '\u0004');
 		assert.deepEqual([done.status, done.exit_code], ['ok', 0]);
 	});
@@ -99,13 +100,14 @@ test('B42: nothing waits for a key by default', async (t) => {
 		});
 
 	const keys = [['less', 'less /etc/passwd', 'q'], ['vi', 'vi f', '\u001b:q!\r'],
-		['python3', 'python3', '\u0004'], ['top', 'top -d 100', 'q']];
-	for (const [program, cmd, key] of keys)
+		['python3', 'python3', '\u0004', '>>> '], ['top', 'top -d 100', 'q']];
+	for (const [program, cmd, key, prompt = ''] of keys)
 		await t.test(`${program} returns as a live command and takes its key`, async (u) => {
 			const { exit_code } = await lab.exec(`command -v ${program}`);
 			if (exit_code) return u.skip(`${program} is not installed`);
 			const command = await lab.exec(cmd, { yield_time_ms: 1500 });
 			if (command.status !== 'running') return; // it does not want such a terminal: fine
+			await lab.shows(command, prompt);
 			const done = await lab.finish(command, key);
 			assert.equal(done.status, 'ok', done.output);
 		});

@@ -24,6 +24,10 @@ const adminPath = resolve(buildDir, 'sbx-admin');
 export const contract = JSON.parse(await readFile(join(here, 'runtime-tools.json'), 'utf8'));
 export const clientInfo = { name: 'sbx-tests', version: '1.0.0' };
 
+/** For {skip}: memory says nothing where what is freed is kept for a while. */
+export const sanitized =
+	!!process.env.SBX_SANITIZED && 'needs a build without sanitizers: it would measure their allocator';
+
 const WAIT_MS = 120_000; // for anything that is expected; a miss is a failure, not a pause
 
 /** Rejects with what was awaited when promise takes too long. */
