@@ -128,8 +128,9 @@ test('B50: floods are bounded, and others are served', async (t) => {
 	await t.test('yes', async () => {
 		const done = await flood('yes', LONG ? 60_000 : 3000);
 		assert.equal(done.status, 'timed_out');
-		assert.match(done.output, /^y\ny\n/);
-		assert.match(done.output, /\n\[rows \d+\.\.\d+ omitted; read_command_lines start_offset=\d+\]\n/);
+		// of a minute this is the second answer: it may go on among rows that are dropped already
+		assert.match(done.output, LONG ? /^(y\ny\n|\[rows )/ : /^y\ny\n/);
+		assert.match(done.output, /(^|\n)\[rows \d+\.\.\d+ omitted; read_command_lines start_offset=\d+\]\n/);
 		assert.match(done.output, /\ny\n?$/);
 		const took = [];
 		for (let i = 1; i <= 20; i++) {
