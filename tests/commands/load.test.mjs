@@ -186,7 +186,7 @@ test('B50: any window of a long transcript is there at once', async (t) => {
 	t.diagnostic(`${bytes >> 20} MiB: a window of up to 20 rows in ${small.toFixed(2)} ms (median of 200), ` +
 		`of 1000 in ${median(took).toFixed(2)} ms, ${grown} KiB more memory`);
 	assert.ok(small < 5 || !LONG, `${small} ms`);
-	assert.ok(grown < 8192, `${grown} KiB`);
+	assert.ok(sanitized || grown < 8192, `${grown} KiB`); // an allocator that keeps what is freed
 });
 
 test('B76, B77: what a command exhausts it exhausts for itself', async (t) => {
