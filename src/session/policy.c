@@ -4,19 +4,30 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "filter.h"
 
 /* What the child of try_shell() ends with when it is not the policy's doing. */
 #define NO_TRIAL 126
 
+/* What a trial may take. A policy can make a program spin, or wait for ever: one that refuses to
+ * let it end, say. These limits were set before it and hold whatever it refuses. */
+#define TRIAL_CPU_S 2
+#define TRIAL_S     10
+
 /* The least that a session's init does for a command: a child that calls execve. */
 static _Noreturn void run_shell(const struct sbx_filter *filter)
 {
+	const struct rlimit cpu = {.rlim_cur = TRIAL_CPU_S, .rlim_max = TRIAL_CPU_S};
 	int status;
 	pid_t pid;
 
+	(void)alarm(TRIAL_S);
+	if (setrlimit(RLIMIT_CPU, &cpu) < 0)
+		_exit(NO_TRIAL);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || sbx_filter_enter(filter, NULL) < 0)
 		_exit(NO_TRIAL);
 	pid = vfork(); /* as init does: shares the memory until execve */
