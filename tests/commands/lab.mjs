@@ -176,15 +176,19 @@ export function descendants(pid) {
 	return [...found];
 }
 
-/** What grows when something leaks: of sandboxd and everything below it. */
+const WORKERS_MAX = 16; // POOL_WORKERS_MAX: sandboxd forks them as work comes, and keeps them
+
+/** What grows when something leaks: of sandboxd and everything below it, but for its workers. */
 export function footprint(pid) {
 	const family = [pid, ...descendants(pid)].map(processInfo).filter(Boolean);
 	const fds = (p) => readdirSync(`/proc/${p}/fd`).length;
 	const spawner = family.find((p) => p.name === 'sbx-spawner').pid;
+	const workers = family.filter((p) => p.name === 'sbx-worker').length;
+	assert.ok(workers <= WORKERS_MAX, `${workers} workers`);
 	return {
-		processes: family.length,
+		processes: family.length - workers,
 		zombies: family.filter((p) => p.state === 'Z').length,
-		daemonFds: fds(pid),
+		daemonFds: fds(pid) - workers, // a socket to each
 		spawnerFds: fds(spawner),
 		spawnerMounts: readFileSync(`/proc/${spawner}/mountinfo`, 'utf8').split('\n').length,
 	};
