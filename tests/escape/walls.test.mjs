@@ -122,7 +122,8 @@ const rows = {
 		'(echo -1000 >/proc/self/oom_score_adj) 2>&1 | grep -c denied', '1'],
 	'signals to init are not felt': [
 		'kill -9 1; kill -STOP 1; kill -SEGV 1; kill -HUP 1; ' +
-			"awk '/^State/{print $2}' /proc/1/status", 'S'],
+			// asleep, or just at work: neither gone nor stopped
+			"awk '/^State/{print $2}' /proc/1/status | tr R S", 'S'],
 	'other networks': [
 		'ls /sys/class/net 2>/dev/null; tail -n +3 /proc/net/dev | cut -d: -f1 | xargs; ' +
 			'/tmp/tool connect-tcp 192.0.2.1 80; /tmp/tool connect-tcp 169.254.169.254 80',
